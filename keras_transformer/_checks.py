@@ -1,0 +1,32 @@
+"""Checks of arguments and shapes that several layers make."""
+
+from __future__ import annotations
+
+import numbers
+
+
+def check_positive(name, value) -> int:
+    """Returns `value`, a whole number above zero, as an int; raises ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"`{name}` must be a whole number of at least 1. Received: {name}={value!r}")
+    return int(value)
+
+
+def check_rate(name, value) -> float:
+    """Returns `value`, a share in [0, 1), as a float; raises ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1:
+        raise ValueError(f"`{name}` must be a number of at least 0 and below 1. Received: {name}={value!r}")
+    return float(value)
+
+
+def check_choice(name, value, choices) -> str:
+    """Returns `value`, one of `choices`; raises ValueError otherwise."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, choices))}. Received: {name}={value!r}")
+    return value
+
+
+def check_sequence_shape(name, shape) -> None:
+    """Raises ValueError unless `shape` is that of one sequence of vectors, [B,T,D], with a known width."""
+    if not isinstance(shape, (tuple, list)) or len(shape) != 3 or not isinstance(shape[-1], int):
+        raise ValueError(f"{name} must be one tensor of shape [batch, length, width]. Received: shape {shape}")

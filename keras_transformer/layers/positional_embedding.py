@@ -1,0 +1,185 @@
+"""Token embeddings with positions: sections 3.4 and 3.5 of "Attention Is All You Need"."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_transformer._checks import check_choice, check_positive
+
+POSITIONS = ("sinusoidal", "learned")
+SINUSOID_LAYOUTS = ("interleaved", "halves")
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class PositionalEmbedding(keras.layers.Layer):
+    """Embeds token ids, scales by sqrt(D) and adds their positions (sections 3.4 and 3.5).
+
+        PE(pos, 2i) = sin(pos / 10000^(2i/D)),  PE(pos, 2i+1) = cos(pos / 10000^(2i/D))
+
+    Called with `reverse=True` it is the output projection that shares the embedding matrix (section 3.4).
+
+    Args:
+        input_dim: Vocabulary size, V.
+        output_dim: Model width, D.
+        positions: `"sinusoidal"`, for sequences of any length, or `"learned"`.
+        max_length: Number of learned positions. Needed for, and only for, `positions="learned"`.
+        sinusoid_layout: Order of the columns: `"interleaved"`, sine and cosine in turn, as the paper prints them, or
+            `"halves"`, all sines before all cosines. The frequencies are the same.
+        scale: Whether to multiply embeddings by sqrt(D).
+        mask_zero: Whether id 0 is padding: the output carries the Keras mask `ids != 0`.
+        embeddings_initializer: Initializer of the embedding matrix and the learned positions. Defaults to a normal
+            distribution of standard deviation D^-0.5, so that scaled embeddings have unit variance.
+        **kwargs: `name`, `dtype` and `trainable` of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Token ids, [B,T]; with `reverse=True` hidden states, [B,T,D].
+        reverse: Whether to project back to the vocabulary.
+        start_index: Position of the first token, an integer or a scalar tensor, for step-by-step decoding.
+
+    Returns:
+        [B,T,D], or logits [B,T,V] with `reverse=True`, in the compute dtype. The angles of the sinusoids are computed
+        in float32 under any dtype policy.
+
+    Raises:
+        ValueError: If an argument is out of range, the input's rank does not fit, or a position is past the end of the
+            learned ones (`tf.errors.InvalidArgumentError` where the length is first known as a graph runs).
+
+    Example:
+        ```python
+        import numpy as np
+        from keras_transformer.layers import PositionalEmbedding
+
+        embedding = PositionalEmbedding(input_dim=8000, output_dim=512)
+        x = embedding(np.array([[11, 12, 13, 14]]))  # 我 爱 水 课
+        print(x.shape, embedding(x, reverse=True).shape)
+        #> (1, 4, 512) (1, 4, 8000)
+        ```
+    """
+
+    def __init__(
+        self,
+        input_dim: int,
+        output_dim: int,
+        positions: str = "sinusoidal",
+        max_length: int | None = None,
+        sinusoid_layout: str = "interleaved",
+        scale: bool = True,
+        mask_zero: bool = True,
+        embeddings_initializer=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.input_dim = check_positive("input_dim", input_dim)
+        self.output_dim = check_positive("output_dim", output_dim)
+        self.positions = check_choice("positions", positions, POSITIONS)
+        if (max_length is None) == (positions == "learned"):
+            raise ValueError(
+                '`max_length` is needed for positions="learned", and for them only. '
+                f"Received: positions={positions!r}, max_length={max_length!r}"
+            )
+        self.max_length = None if max_length is None else check_positive("max_length", max_length)
+        self.sinusoid_layout = check_choice("sinusoid_layout", sinusoid_layout, SINUSOID_LAYOUTS)
+        self.scale = scale
+        self.mask_zero = mask_zero
+        if embeddings_initializer is None:
+            embeddings_initializer = keras.initializers.RandomNormal(stddev=output_dim**-0.5)
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        self.supports_masking = True
+        self.token_embedding = keras.layers.ReversibleEmbedding(
+            input_dim,
+            output_dim,
+            embeddings_initializer=self.embeddings_initializer.clone(),
+            # Without it the projection back would run in float32 under a mixed policy.
+            reverse_dtype=self.compute_dtype,
+            dtype=self.dtype_policy,
+            name="token_embedding",
+        )
+        self.token_embedding.supports_masking = True  # The mask is this layer's to make; keeps Keras from warning.
+
+    def build(self, input_shape=None):
+        self.token_embedding.build()
+        if self.positions == "learned":
+            self.position_embeddings = self.add_weight(
+                name="position_embeddings",
+                shape=(self.max_length, self.output_dim),
+                initializer=self.embeddings_initializer.clone(),
+            )
+
+    def call(self, inputs, reverse=False, start_index=0):
+        _check_rank(inputs, reverse)
+        if reverse:
+            return self.token_embedding(inputs, reverse=True)
+        x = self.token_embedding(inputs)
+        if self.scale:
+            x = ops.multiply(x, ops.cast(self.output_dim**0.5, x.dtype))
+        return ops.add(x, self.position_encoding(ops.shape(inputs)[1], start_index))
+
+    def position_encoding(self, length, start_index=0):
+        """What is added at positions `start_index` to `start_index + length - 1`.
+
+        Args:
+            length: Number of positions, T, an integer or a scalar tensor.
+            start_index: The first position, an integer or a scalar tensor.
+
+        Returns:
+            [T,D] in the compute dtype.
+        """
+        positions = ops.arange(length, dtype="int32") + ops.cast(start_index, "int32")
+        if self.positions == "learned":
+            _check_learned(length, start_index, self.max_length)
+            return ops.cast(ops.take(self.position_embeddings, positions, axis=0), self.compute_dtype)
+        pairs = (self.output_dim + 1) // 2  # An odd width has a last sine without its cosine.
+        frequencies = 10000.0 ** (-2.0 * np.arange(pairs) / self.output_dim)
+        angles = ops.cast(positions, "float32")[:, None] * ops.convert_to_tensor(frequencies, dtype="float32")
+        if self.sinusoid_layout == "interleaved":
+            encoding = ops.reshape(ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1), (-1, 2 * pairs))
+        else:
+            encoding = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+        return ops.cast(encoding[:, : self.output_dim], self.compute_dtype)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        if len(inputs.shape) == 3:  # In reverse: each position depends on itself alone.
+            return previous_mask
+        return ops.not_equal(inputs, 0) if self.mask_zero else None
+
+    def compute_output_spec(self, inputs, reverse=False, start_index=0):
+        _check_rank(inputs, reverse)
+        width = self.input_dim if reverse else self.output_dim
+        return keras.KerasTensor((*inputs.shape[:2], width), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "input_dim": self.input_dim,
+            "output_dim": self.output_dim,
+            "positions": self.positions,
+            "max_length": self.max_length,
+            "sinusoid_layout": self.sinusoid_layout,
+            "scale": self.scale,
+            "mask_zero": self.mask_zero,
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+        }
+
+
+def _check_rank(inputs, reverse):
+    if len(inputs.shape) != (3 if reverse else 2):
+        expected = "hidden states [B,T,D] with reverse=True" if reverse else "token ids [B,T]"
+        raise ValueError(f"A PositionalEmbedding takes {expected}. Received: shape {tuple(inputs.shape)}")
+
+
+def _check_learned(length, start_index, max_length):
+    """Raises where the last position is past the learned ones: at once where it is known, else as the graph runs."""
+    message = f"A sequence reaches past the {max_length} learned positions (`max_length`)."
+    try:
+        end = int(start_index) + int(length)
+    except TypeError:  # A symbolic tensor.
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf  # The one check that keras.ops cannot make in a graph.
+
+            end = ops.cast(start_index, "int32") + ops.cast(length, "int32")
+            tf.debugging.assert_less_equal(end, max_length, message=f"{message} Received: the end position in x:")
+        return
+    if end > max_length:
+        raise ValueError(f"{message} Received: end position {end}")

@@ -1,0 +1,22 @@
+"""The linear map that every other layer is made of."""
+
+from __future__ import annotations
+
+import keras
+
+
+def projection(layer, name, input_width, units):
+    """A built `keras.layers.Dense` with the bias, initializers and dtype policy of `layer`, [...,input_width] ->
+    [...,units].
+    """
+    dense = keras.layers.Dense(
+        units,
+        use_bias=layer.use_bias,
+        # A clone each: an initializer instance draws the same numbers every time it is called.
+        kernel_initializer=layer.kernel_initializer.clone(),
+        bias_initializer=layer.bias_initializer.clone(),
+        dtype=layer.dtype_policy,
+        name=name,
+    )
+    dense.build((None, None, input_width))
+    return dense

@@ -1,0 +1,100 @@
+"""Metrics over real target tokens. In a compiled step they share the loss's work: no second softmax."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from keras_transformer.losses import log_normalizer, logits_of, prepare
+
+
+class _TokenMean(keras.metrics.Mean):
+    """Mean of one figure for each real token. `ignore_class` is the label of padding."""
+
+    def __init__(self, ignore_class: int = 0, name=None, dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.ignore_class = ignore_class
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labels, logits, real = prepare(y_true, y_pred, self.ignore_class)
+        weights = ops.cast(real, self.dtype)
+        if sample_weight is not None:
+            weights = ops.multiply(weights, ops.cast(sample_weight, self.dtype))
+        figures = ops.reshape(self._figures(labels, logits), ops.shape(real))
+        return super().update_state(figures, sample_weight=weights)
+
+    def get_config(self):
+        return {"ignore_class": self.ignore_class, "name": self.name, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class MaskedAccuracy(_TokenMean):
+    """Share of real target tokens whose label has the highest logit.
+
+    A label that shares the highest logit with another token counts as right.
+
+    Args:
+        ignore_class: Label of padding.
+        name: Name of the metric.
+        dtype: Dtype of the result.
+
+    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B,T] or [B,1] that weighs tokens.
+
+    Raises:
+        ValueError: If the shapes do not fit.
+
+    Example:
+        ```python
+        import numpy as np
+        from keras_transformer.metrics import MaskedAccuracy
+
+        accuracy = MaskedAccuracy()
+        accuracy.update_state(np.array([[2, 1, 0]]), np.array([[[0.0, 0.1, 0.7], [0.9, 0.0, 0.3], [0.0, 1.0, 0.0]]]))
+        print(float(accuracy.result()))
+        #> 0.5
+        ```
+    """
+
+    def __init__(self, ignore_class: int = 0, name="accuracy", dtype=None):
+        super().__init__(ignore_class, name, dtype)
+
+    def _figures(self, labels, logits):
+        return ops.greater_equal(logits_of(labels, logits), ops.squeeze(log_normalizer(logits)[0], -1))
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Perplexity(_TokenMean):
+    """exp of the mean negative log-probability of the real target tokens, without label smoothing.
+
+    Args:
+        ignore_class: Label of padding.
+        name: Name of the metric.
+        dtype: Dtype of the result.
+
+    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B,T] or [B,1] that weighs tokens.
+    `result` is `inf` where the exponential is beyond the dtype.
+
+    Raises:
+        ValueError: If the shapes do not fit.
+
+    Example:
+        ```python
+        import numpy as np
+        from keras_transformer.metrics import Perplexity
+
+        perplexity = Perplexity()
+        perplexity.update_state(np.array([[5, 3, 0, 0]]), np.zeros((1, 4, 7)))
+        print(round(float(perplexity.result()), 4))
+        #> 7.0
+        ```
+    """
+
+    def __init__(self, ignore_class: int = 0, name="perplexity", dtype=None):
+        super().__init__(ignore_class, name, dtype)
+
+    def _figures(self, labels, logits):
+        maximum, _, total = log_normalizer(logits)
+        return ops.squeeze(ops.add(maximum, ops.log(total)), -1) - logits_of(labels, logits)
+
+    def result(self):
+        return ops.exp(super().result())

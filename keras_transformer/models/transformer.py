@@ -1,0 +1,207 @@
+"""The encoder-decoder model: Figure 1 of "Attention Is All You Need"."""
+
+from __future__ import annotations
+
+import json
+
+import keras
+import numpy as np
+
+from keras_transformer.layers import DecoderBlock, EncoderBlock, PositionalEmbedding
+from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.models.config import TransformerConfig
+from keras_transformer.models.token_mean import TokenMean
+
+# Fields that a model may differ in from the one whose weights it loads: they act in training only.
+_FREE_FIELDS = ("dropout", "attention_dropout", "activation_dropout")
+
+
+def transformer(config: TransformerConfig, **kwargs) -> Transformer:
+    """Builds the Transformer that `config` describes.
+
+    Args:
+        config: A `TransformerConfig`.
+        **kwargs: `name` and `dtype` (a policy such as `"mixed_bfloat16"` for the whole model) of `keras.Model`.
+
+    Returns:
+        A functional `keras.Model`. Inputs: `source_ids` [B,S] and `target_ids` [B,T], int32, 0 is padding; target ids
+        are shifted right: they begin with the begin-of-sentence id. Output: `logits` [B,T,V], in the compute dtype.
+        Padding masks are made from the ids inside the model.
+
+    Raises:
+        ValueError: If `config` is not a `TransformerConfig`.
+
+    Example:
+        ```python
+        import numpy as np
+        from keras_transformer.models import TransformerConfig, transformer
+
+        model = transformer(TransformerConfig.from_preset("tiny", vocabulary_size=100))
+        logits = model({"source_ids": np.array([[11, 12, 13, 14]]), "target_ids": np.array([[2, 15, 16]])})
+        print(logits.shape)
+        #> (1, 3, 100)
+        ```
+    """
+    return Transformer(config, **kwargs)
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class Transformer(keras.Model):
+    """The model that `transformer` returns, which documents it.
+
+    Attributes:
+        config: The `TransformerConfig`.
+        source_embedding, target_embedding: `PositionalEmbedding` layers, one and the same when all embeddings are tied.
+        encoder_blocks, decoder_blocks: Lists of `EncoderBlock` and `DecoderBlock`.
+        encoder_norm, decoder_norm: The last `LayerNormalization` of each stack under pre-norm, else None.
+        output_projection: A `keras.layers.Dense`, or None where the target embedding in reverse projects to logits.
+    """
+
+    def __init__(self, config: TransformerConfig, **kwargs):
+        if not isinstance(config, TransformerConfig):
+            raise ValueError(f"`config` must be a TransformerConfig. Received: {config!r}")
+        dtype = keras.dtype_policies.get(kwargs.pop("dtype", None) or keras.config.dtype_policy())
+        parts = _make_layers(config, dtype)
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        memory = _encode(config, parts, source_ids, dtype)
+        logits = _decode(config, parts, target_ids, memory, dtype)
+        super().__init__(
+            inputs={"source_ids": source_ids, "target_ids": target_ids},
+            outputs=logits,
+            name=kwargs.pop("name", "transformer"),
+            **kwargs,
+        )
+        self.dtype_policy = dtype
+        self.config = config
+        self._memory = memory
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def encoder(self) -> keras.Model:
+        """The left half of Figure 1 as a model of its own that shares this one's weights.
+
+        Returns:
+            A functional `keras.Model` from `source_ids` [B,S] to the encoder's output [B,S,D], which carries the
+            padding mask: layers put on top of it heed it.
+        """
+        return keras.Model(self.input["source_ids"], self._memory, name="encoder")
+
+    def compile(self, *args, jit_compile=False, **kwargs):
+        """`keras.Model.compile`, with XLA off unless asked for.
+
+        Keras would turn it on, and XLA compiles anew, for seconds, for every new length of a batch. Say
+        `jit_compile=True` where batches have few shapes.
+
+        With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
+        batches, however sentences fell into batches.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+        if self.optimizer is not None:
+            # Variables that the first step creates make TensorFlow trace that step twice: seconds.
+            self.optimizer.build(self.trainable_variables)
+        if isinstance(self.loss, MaskedCrossentropy):
+            # Past Keras' tracking of attributes, which would list the metric a second time.
+            object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
+
+    def compile_from_config(self, config):
+        # Keras asks for this where `compile` is overridden.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if isinstance(self._loss_tracker, TokenMean):
+            self._loss_tracker.weigh(self.loss.token_count(y))
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        return cls(TransformerConfig.from_dict(config.pop("config")), **config)
+
+    def save_own_variables(self, store):
+        # With the weights goes what they are weights of: Keras would load, say, the first four of six blocks and be
+        # content.
+        store["config"] = np.frombuffer(json.dumps(self.config.to_dict()).encode(), dtype="uint8")
+
+    def load_own_variables(self, store):
+        if "config" not in store.keys():
+            raise ValueError("These are not the weights of a Transformer of keras_transformer.")
+        saved = TransformerConfig.from_dict(json.loads(np.asarray(store["config"]).tobytes())).to_dict()
+        differing = [
+            f"{name}={saved[name]!r} (here {value!r})"
+            for name, value in self.config.to_dict().items()
+            if name not in _FREE_FIELDS and saved[name] != value
+        ]
+        if differing:
+            raise ValueError(f"The weights are those of another model. Received: weights with {', '.join(differing)}")
+
+
+def _make_layers(config, dtype):
+    """All layers that have weights, by the names under which the model keeps them."""
+
+    def embedding(vocabulary_size, name):
+        return PositionalEmbedding(
+            vocabulary_size,
+            config.model_dim,
+            positions=config.positions,
+            max_length=config.max_length,
+            sinusoid_layout=config.sinusoid_layout,
+            dtype=dtype,
+            name=name,
+        )
+
+    def blocks(block, count, name):
+        fields = (
+            "num_heads intermediate_dim key_dim value_dim dropout attention_dropout activation_dropout activation "
+            "gated use_bias normalize_first layer_norm_epsilon"
+        )
+        arguments = {field: getattr(config, field) for field in fields.split()}
+        return [block(**arguments, dtype=dtype, name=f"{name}_{i}") for i in range(count)]
+
+    def final_norm(name):
+        if not config.normalize_first:
+            return None  # Post-norm blocks end in a normalisation of their own.
+        return keras.layers.LayerNormalization(epsilon=config.layer_norm_epsilon, dtype=dtype, name=name)
+
+    target_size = config.target_vocabulary_size or config.vocabulary_size
+    tied = config.tie_embeddings == "all"
+    source = embedding(config.vocabulary_size, "embedding" if tied else "source_embedding")
+    return {
+        "source_embedding": source,
+        "target_embedding": source if tied else embedding(target_size, "target_embedding"),
+        "encoder_blocks": blocks(EncoderBlock, config.encoder_layers, "encoder_block"),
+        "decoder_blocks": blocks(DecoderBlock, config.decoder_layers, "decoder_block"),
+        "encoder_norm": final_norm("encoder_norm"),
+        "decoder_norm": final_norm("decoder_norm"),
+        "output_projection": keras.layers.Dense(target_size, use_bias=False, dtype=dtype, name="output_projection")
+        if config.tie_embeddings == "none"
+        else None,
+    }
+
+
+def _encode(config, parts, source_ids, dtype):
+    x = parts["source_embedding"](source_ids)
+    x = keras.layers.Dropout(config.dropout, dtype=dtype, name="source_dropout")(x)
+    for block in parts["encoder_blocks"]:
+        x = block(x)
+    return parts["encoder_norm"](x) if parts["encoder_norm"] else x
+
+
+def _decode(config, parts, target_ids, memory, dtype):
+    x = parts["target_embedding"](target_ids)
+    x = keras.layers.Dropout(config.dropout, dtype=dtype, name="target_dropout")(x)
+    for block in parts["decoder_blocks"]:
+        x = block(x, memory)
+    if parts["decoder_norm"]:
+        x = parts["decoder_norm"](x)
+    project = parts["output_projection"]
+    logits = project(x) if project else parts["target_embedding"](x, reverse=True)
+    return keras.layers.Identity(dtype=dtype, name="logits")(logits)
