@@ -14,9 +14,36 @@ def check_positive(name, value) -> int:
 
 def check_rate(name, value) -> float:
     """Returns `value`, a share in [0, 1), as a float; raises ValueError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value < 1:
+    if not _is_number(value) or not 0 <= value < 1:
         raise ValueError(f"`{name}` must be a number of at least 0 and below 1. Received: {name}={value!r}")
     return float(value)
+
+
+def check_above_zero(name, value) -> float:
+    """Returns `value`, a finite number above 0, as a float; raises ValueError otherwise."""
+    if not _is_number(value) or not 0 < value < float("inf"):
+        raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={value!r}")
+    return float(value)
+
+
+def check_bool(name, value) -> bool:
+    """Returns `value`, True or False; raises ValueError otherwise."""
+    if not isinstance(value, bool):
+        raise ValueError(f"`{name}` must be True or False. Received: {name}={value!r}")
+    return value
+
+
+def check_learned_positions(positions, max_length) -> None:
+    """Raises ValueError unless `max_length` is given for learned positions and only for them."""
+    if (max_length is None) == (positions == "learned"):
+        raise ValueError(
+            '`max_length` is needed for positions="learned", and for them only. '
+            f"Received: positions={positions!r}, max_length={max_length!r}"
+        )
+
+
+def _is_number(value):
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def check_choice(name, value, choices) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numbers
-
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_positive
+from keras_transformer._checks import check_above_zero, check_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -40,7 +38,7 @@ class InverseSquareRootSchedule(keras.optimizers.schedules.LearningRateSchedule)
 
     def __init__(self, peak_learning_rate: float, warmup_steps: int = 4000, gradient_accumulation_steps: int = 1):
         super().__init__()
-        self.peak_learning_rate = _check_rate_above_zero("peak_learning_rate", peak_learning_rate)
+        self.peak_learning_rate = check_above_zero("peak_learning_rate", peak_learning_rate)
         self.warmup_steps = check_positive("warmup_steps", warmup_steps)
         self.gradient_accumulation_steps = check_positive("gradient_accumulation_steps", gradient_accumulation_steps)
 
@@ -90,7 +88,7 @@ class NoamSchedule(InverseSquareRootSchedule):
     ):
         check_positive("model_dim", model_dim)
         check_positive("warmup_steps", warmup_steps)
-        peak = _check_rate_above_zero("scale", scale) * (model_dim * warmup_steps) ** -0.5
+        peak = check_above_zero("scale", scale) * (model_dim * warmup_steps) ** -0.5
         super().__init__(peak, warmup_steps, gradient_accumulation_steps)
         self.model_dim = model_dim
         self.scale = scale
@@ -102,9 +100,3 @@ class NoamSchedule(InverseSquareRootSchedule):
             "scale": self.scale,
             "gradient_accumulation_steps": self.gradient_accumulation_steps,
         }
-
-
-def _check_rate_above_zero(name, value):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < float("inf"):
-        raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={value!r}")
-    return float(value)

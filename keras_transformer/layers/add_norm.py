@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_rate
+from keras_transformer._checks import check_above_zero, check_bool, check_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -48,8 +48,8 @@ class AddNorm(keras.layers.Layer):
     def __init__(self, dropout: float = 0.0, normalize_first: bool = False, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
         self.dropout = check_rate("dropout", dropout)
-        self.normalize_first = normalize_first
-        self.epsilon = epsilon
+        self.normalize_first = check_bool("normalize_first", normalize_first)
+        self.epsilon = check_above_zero("epsilon", epsilon)
         self.supports_masking = True
         self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.layer_norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="layer_norm")

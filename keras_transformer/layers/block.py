@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import keras
 
-from keras_transformer._checks import check_positive, check_rate, check_sequence_shape
+from keras_transformer._checks import (
+    check_above_zero,
+    check_bool,
+    check_positive,
+    check_rate,
+    check_sequence_shape,
+)
 from keras_transformer.layers.add_norm import AddNorm
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.multi_head_attention import MultiHeadAttention
@@ -40,10 +46,10 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_dropout = check_rate("attention_dropout", attention_dropout)
         self.activation_dropout = check_rate("activation_dropout", activation_dropout)
         self.activation = keras.activations.get(activation)
-        self.gated = gated
-        self.use_bias = use_bias
-        self.normalize_first = normalize_first
-        self.layer_norm_epsilon = layer_norm_epsilon
+        self.gated = check_bool("gated", gated)
+        self.use_bias = check_bool("use_bias", use_bias)
+        self.normalize_first = check_bool("normalize_first", normalize_first)
+        self.layer_norm_epsilon = check_above_zero("layer_norm_epsilon", layer_norm_epsilon)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_positive, check_rate, check_sequence_shape
+from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape
 from keras_transformer.layers.projection import projection
 
 
@@ -65,9 +65,9 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.intermediate_dim = check_positive("intermediate_dim", intermediate_dim)
         self.activation = keras.activations.get(activation)
-        self.gated = gated
+        self.gated = check_bool("gated", gated)
         self.dropout = check_rate("dropout", dropout)
-        self.use_bias = use_bias
+        self.use_bias = check_bool("use_bias", use_bias)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True

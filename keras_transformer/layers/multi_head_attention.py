@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_positive, check_rate, check_sequence_shape
+from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape
 from keras_transformer.layers.projection import projection
 
 # Far below any score that float32 arithmetic on half-precision inputs can reach, far above float32's minimum: exp() of
@@ -107,7 +107,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.key_dim = check_positive("key_dim", key_dim)
         self.value_dim = check_positive("value_dim", key_dim if value_dim is None else value_dim)
         self.dropout = check_rate("dropout", dropout)
-        self.use_bias = use_bias
+        self.use_bias = check_bool("use_bias", use_bias)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.supports_masking = True
@@ -224,10 +224,11 @@ class MultiHeadAttention(keras.layers.Layer):
         self._check_kind(None, None)
         projected, new = self._project_self(query)
         start = ops.shape(cache.key)[2] if index is None else index
+        pairs = zip(cache, new, strict=True)
         if index is None:
-            cache = AttentionCache(*(ops.concatenate(pair, axis=2) for pair in zip(cache, new, strict=True)))
+            cache = AttentionCache(*(ops.concatenate(pair, axis=2) for pair in pairs))
         else:
-            cache = AttentionCache(*(ops.slice_update(old, (0, 0, index, 0), part) for old, part in zip(cache, new)))
+            cache = AttentionCache(*(ops.slice_update(old, (0, 0, index, 0), part) for old, part in pairs))
         causal = index is not None or query.shape[1] != 1  # One query that closes a growing cache sees all of it.
         allowed = _merge_masks((mask,), None, causal, ops.shape(query)[1], ops.shape(cache.key)[2], start)
         return *self._attend(projected, cache, allowed), cache
@@ -260,7 +261,8 @@ class MultiHeadAttention(keras.layers.Layer):
         scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
         if allowed is not None:
             scores = ops.where(allowed, scores, MASKED_SCORE)
-        weights = ops.softmax(scores, axis=-1)
+        # Keras warns of a softmax over one key.
+        weights = ops.softmax(scores, axis=-1) if scores.shape[-1] != 1 else ops.ones_like(scores)
         if allowed is not None:
             weights = ops.where(allowed, weights, 0.0)  # A row without any allowed key was uniform.
         weights = ops.cast(weights, self.compute_dtype)

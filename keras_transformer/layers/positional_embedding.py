@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer._checks import check_choice, check_positive
+from keras_transformer._checks import check_choice, check_learned_positions, check_positive
 
 POSITIONS = ("sinusoidal", "learned")
 SINUSOID_LAYOUTS = ("interleaved", "halves")
@@ -74,11 +74,7 @@ class PositionalEmbedding(keras.layers.Layer):
         self.input_dim = check_positive("input_dim", input_dim)
         self.output_dim = check_positive("output_dim", output_dim)
         self.positions = check_choice("positions", positions, POSITIONS)
-        if (max_length is None) == (positions == "learned"):
-            raise ValueError(
-                '`max_length` is needed for positions="learned", and for them only. '
-                f"Received: positions={positions!r}, max_length={max_length!r}"
-            )
+        check_learned_positions(positions, max_length)
         self.max_length = None if max_length is None else check_positive("max_length", max_length)
         self.sinusoid_layout = check_choice("sinusoid_layout", sinusoid_layout, SINUSOID_LAYOUTS)
         self.scale = scale
@@ -128,7 +124,7 @@ class PositionalEmbedding(keras.layers.Layer):
         """
         positions = ops.arange(length, dtype="int32") + ops.cast(start_index, "int32")
         if self.positions == "learned":
-            _check_learned(length, start_index, self.max_length)
+            positions = _checked(positions, start_index + length, self.max_length)
             return ops.cast(ops.take(self.position_embeddings, positions, axis=0), self.compute_dtype)
         pairs = (self.output_dim + 1) // 2  # An odd width has a last sine without its cosine.
         frequencies = 10000.0 ** (-2.0 * np.arange(pairs) / self.output_dim)
@@ -169,17 +165,20 @@ def _check_rank(inputs, reverse):
         raise ValueError(f"A PositionalEmbedding takes {expected}. Received: shape {tuple(inputs.shape)}")
 
 
-def _check_learned(length, start_index, max_length):
-    """Raises where the last position is past the learned ones: at once where it is known, else as the graph runs."""
+def _checked(positions, end, max_length):
+    """`positions`, having made sure that they end within the learned ones: at once where that is known, else by an
+    operation of the graph that comes before their use."""
     message = f"A sequence reaches past the {max_length} learned positions (`max_length`)."
     try:
-        end = int(start_index) + int(length)
+        end = int(end)
     except TypeError:  # A symbolic tensor.
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf  # The one check that keras.ops cannot make in a graph.
+        if keras.backend.backend() != "tensorflow":
+            return positions
+        import tensorflow as tf  # keras.ops has no check that a graph makes as it runs.
 
-            end = ops.cast(start_index, "int32") + ops.cast(length, "int32")
-            tf.debugging.assert_less_equal(end, max_length, message=f"{message} Received: the end position in x:")
-        return
+        check = tf.debugging.assert_less_equal(end, max_length, message=f"{message} Received an end position:")
+        with tf.control_dependencies([check]):
+            return tf.identity(positions)
     if end > max_length:
         raise ValueError(f"{message} Received: end position {end}")
+    return positions

@@ -8,7 +8,14 @@ from typing import Any
 
 import keras
 
-from keras_transformer._checks import check_choice, check_positive, check_rate
+from keras_transformer._checks import (
+    check_above_zero,
+    check_bool,
+    check_choice,
+    check_learned_positions,
+    check_positive,
+    check_rate,
+)
 from keras_transformer.layers.positional_embedding import POSITIONS, SINUSOID_LAYOUTS
 
 TIE_EMBEDDINGS = ("all", "target", "none")
@@ -101,17 +108,14 @@ class TransformerConfig:
                 check_positive(field.name, value)
             elif field.name.endswith("dropout"):
                 check_rate(field.name, value)
-            elif field.type == "bool" and not isinstance(value, bool):
-                raise ValueError(f"`{field.name}` must be True or False. Received: {field.name}={value!r}")
+            elif field.type == "bool":
+                check_bool(field.name, value)
         check_choice("positions", self.positions, POSITIONS)
         check_choice("sinusoid_layout", self.sinusoid_layout, SINUSOID_LAYOUTS)
         check_choice("tie_embeddings", self.tie_embeddings, TIE_EMBEDDINGS)
         self._check_activation()
-        if not isinstance(self.layer_norm_epsilon, float) or not 0 < self.layer_norm_epsilon < 1:
-            raise ValueError(
-                "`layer_norm_epsilon` must be a number above 0 and below 1. "
-                f"Received: layer_norm_epsilon={self.layer_norm_epsilon!r}"
-            )
+        check_above_zero("layer_norm_epsilon", self.layer_norm_epsilon)
+        check_learned_positions(self.positions, self.max_length)
         self._check_fit()
 
     def _check_activation(self):
@@ -130,15 +134,10 @@ class TransformerConfig:
                 "Without `key_dim`, `model_dim` must be a multiple of `num_heads`. "
                 f"Received: model_dim={self.model_dim}, num_heads={self.num_heads}"
             )
-        if (self.max_length is None) == (self.positions == "learned"):
-            raise ValueError(
-                '`max_length` is needed for positions="learned", and for them only. '
-                f"Received: positions={self.positions!r}, max_length={self.max_length!r}"
-            )
         if self.tie_embeddings == "all" and self.target_vocabulary_size is not None:
             raise ValueError(
-                '`tie_embeddings="all"` needs one vocabulary for both languages: leave `target_vocabulary_size` out, or '
-                f'say tie_embeddings="target". Received: target_vocabulary_size={self.target_vocabulary_size!r}'
+                '`tie_embeddings="all"` needs one vocabulary for both languages: leave `target_vocabulary_size` out '
+                f'or say tie_embeddings="target". Received: target_vocabulary_size={self.target_vocabulary_size!r}'
             )
 
     @classmethod

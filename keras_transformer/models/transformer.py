@@ -132,7 +132,7 @@ class Transformer(keras.Model):
         store["config"] = np.frombuffer(json.dumps(self.config.to_dict()).encode(), dtype="uint8")
 
     def load_own_variables(self, store):
-        if "config" not in store.keys():
+        if "config" not in list(store.keys()):
             raise ValueError("These are not the weights of a Transformer of keras_transformer.")
         saved = TransformerConfig.from_dict(json.loads(np.asarray(store["config"]).tobytes())).to_dict()
         differing = [
