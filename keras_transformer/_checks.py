@@ -55,5 +55,6 @@ def check_choice(name, value, choices) -> str:
 
 def check_sequence_shape(name, shape) -> None:
     """Raises ValueError unless `shape` is that of one sequence of vectors, [B,T,D], with a known width."""
-    if not isinstance(shape, (tuple, list)) or len(shape) != 3 or not isinstance(shape[-1], int):
+    shape = None if shape is None else tuple(shape)
+    if shape is None or len(shape) != 3 or not isinstance(shape[-1], int):
         raise ValueError(f"{name} must be one tensor of shape [batch, length, width]. Received: shape {shape}")

@@ -110,7 +110,7 @@ def test_accuracy_counts_a_label_level_with_another_token_as_right():
 
 def test_perplexity_of_equal_logits_is_the_vocabulary_size():
     perplexity = Perplexity()
-    perplexity.update_state(np.array([[5, 3, 0, 0]]), np.full((1, 4, 7), 1e4, "float32"))
+    perplexity.update_state(np.array([[5, 3, 0, 0]]), np.full((1, 4, 7), 3, "float32"))
     np.testing.assert_allclose(perplexity.result(), 7, rtol=1e-6)
 
 
@@ -142,7 +142,9 @@ def test_config_round_trip(rng, metric_class):
         assert isinstance(clone, metric_class)
         assert clone.get_config() == metric.get_config()
         assert (clone.ignore_class, clone.name, clone.dtype) == (3, "other", "float64")
-        np.testing.assert_array_equal(after(clone, batches), after(metric_class(ignore_class=3, dtype="float64"), batches))
+        np.testing.assert_array_equal(
+            after(clone, batches), after(metric_class(ignore_class=3, dtype="float64"), batches)
+        )
 
 
 def executed_operations(function, *arguments):
@@ -167,22 +169,20 @@ def training_step(metrics):
             metric.update_state(labels, logits)
         return value, tape.gradient(value, logits)
 
-    specs = tf.TensorSpec((None, None), "int32"), None
-    return lambda labels, logits: tf.function(
-        step, input_signature=[specs[0], tf.TensorSpec((None, None, V), logits.dtype)]
-    )(labels, logits)
+    return step
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_metrics_cost_no_second_softmax(rng, dtype):
     labels, logits, _ = random_batch(rng, [5, 2], 5)
-    arguments = tf.constant(labels), tf.cast(logits, dtype)
-    without = executed_operations(training_step([]), *arguments)
-    with_metrics = executed_operations(training_step([MaskedAccuracy(), Perplexity()]), *arguments)
-    assert without["Exp"] == with_metrics["Exp"] == 1
-    assert without["Max"] == with_metrics["Max"] == 1
-    assert without["Log"] == with_metrics["Log"] == 1
-    assert with_metrics["AssignAddVariableOp"] == 4  # The metrics did run.
+    metrics, counts = [MaskedAccuracy(), Perplexity()], []
+    signature = [tf.TensorSpec((None, None), "int32"), tf.TensorSpec((None, None, V), dtype)]
+    for watched in ([], metrics):
+        step = tf.function(training_step(watched), input_signature=signature)
+        counts.append(executed_operations(step, tf.constant(labels), tf.cast(logits, dtype)))
+    for operation in ("Exp", "Max", "Log"):
+        assert [count[operation] for count in counts] == [1, 1]
+    assert [float(metric.count) > 0 for metric in metrics] == [True, True]  # They were in the step.
 
 
 def trimmed(inputs, labels, batch_size):
@@ -195,9 +195,9 @@ def trimmed(inputs, labels, batch_size):
 
 def test_evaluate_reports_metrics_that_do_not_depend_on_the_batches(rng):
     """F12."""
-    labels = (rng.integers(3, 20, size=(22, 9)) * (np.arange(9) < rng.integers(1, 10, size=(22, 1)))).astype("int32")
-    inputs = {"source_ids": rng.integers(3, 20, size=(22, 6)), "target_ids": np.roll(labels, 1, axis=1)}
-    inputs["target_ids"][:, 0] = 2
+    real = np.arange(9) < rng.integers(1, 10, size=(22, 1))
+    labels = rng.integers(3, 20, size=(22, 9)) * real
+    inputs = {"source_ids": rng.integers(3, 20, size=(22, 6)), "target_ids": rng.integers(3, 20, size=(22, 9)) * real}
     model = transformer(TransformerConfig(20, None, 1, 1, 8, 16, 2, dropout=0.0))
     model.compile(loss=MaskedCrossentropy(0.1), metrics=[MaskedAccuracy(), Perplexity()])
     whole = [(labels, model(inputs).numpy(), 1.0)]

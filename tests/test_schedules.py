@@ -63,9 +63,7 @@ def test_noam_peaks_at_the_end_of_the_warm_up(warmup_steps):
 @pytest.mark.parametrize("peak, warmup_steps", [(5e-3, 2000), (1.0, 1), (7e-4, 4000), (1e-3, 30000)])
 def test_inverse_square_root_equals_its_formula(peak, warmup_steps):
     expected = inverse_square_root(np.arange(1, 20001), peak, warmup_steps)
-    np.testing.assert_allclose(
-        rates(InverseSquareRootSchedule(peak, warmup_steps), 20000), expected, rtol=1e-6
-    )
+    np.testing.assert_allclose(rates(InverseSquareRootSchedule(peak, warmup_steps), 20000), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +145,7 @@ def test_fit_counts_weight_updates_under_gradient_accumulation():
     model.compile(optimizer, lambda _, y: -keras.ops.mean(y))  # The gradient of the only weight is -1.
     weights = [0.0]
     record = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda *_: weights.append(float(model.trainable_variables[0].numpy()[0, 0]))
+        on_train_batch_end=lambda batch, logs: weights.append(float(model.trainable_variables[0].numpy()[0, 0]))
     )
     model.fit(np.ones((40, 1)), np.ones((40, 1)), batch_size=1, verbose=0, callbacks=[record])
     moves = np.diff(weights)
@@ -189,8 +187,8 @@ import sys
 import keras
 import keras_transformer
 
-model = keras.models.load_model(sys.argv[1])
-print(type(model.optimizer._learning_rate).__name__, int(model.optimizer.iterations), float(model.optimizer.learning_rate))
+optimizer = keras.models.load_model(sys.argv[1]).optimizer
+print(type(optimizer._learning_rate).__name__, int(optimizer.iterations), float(optimizer.learning_rate))
 """
 
 
@@ -217,9 +215,17 @@ ABOVE_ZERO = (0, -1.0, float("inf"), float("nan"), "1", None, True)
 @pytest.mark.parametrize(
     "schedule_class, name, value",
     [
-        *((NoamSchedule, name, v) for name in ("model_dim", "warmup_steps", "gradient_accumulation_steps") for v in WHOLE_NUMBERS),
+        *(
+            (NoamSchedule, name, v)
+            for name in ("model_dim", "warmup_steps", "gradient_accumulation_steps")
+            for v in WHOLE_NUMBERS
+        ),
         *((NoamSchedule, "scale", v) for v in ABOVE_ZERO),
-        *((InverseSquareRootSchedule, name, v) for name in ("warmup_steps", "gradient_accumulation_steps") for v in WHOLE_NUMBERS),
+        *(
+            (InverseSquareRootSchedule, name, v)
+            for name in ("warmup_steps", "gradient_accumulation_steps")
+            for v in WHOLE_NUMBERS
+        ),
         *((InverseSquareRootSchedule, "peak_learning_rate", v) for v in ABOVE_ZERO),
     ],
 )

@@ -26,6 +26,7 @@ class AddNorm(keras.layers.Layer):
     Call arguments:
         inputs: What the sub-layer stands beside, [B,T,D].
         sublayer_outputs: The sub-layer's output, [B,T,D].
+        before_sublayer: What `sublayer_inputs` says, which is the readable way to ask for it.
         training: Whether to apply dropout.
 
     Returns:
@@ -55,24 +56,31 @@ class AddNorm(keras.layers.Layer):
         self.layer_norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="layer_norm")
 
     def build(self, inputs_shape, sublayer_outputs_shape=None):
-        if (
-            sublayer_outputs_shape is None
-            or len(inputs_shape) != len(sublayer_outputs_shape)
-            or any(a != b and None not in (a, b) for a, b in zip(inputs_shape, sublayer_outputs_shape, strict=True))
-        ):
-            raise ValueError(
-                "AddNorm is called with two tensors of one shape, `layer(inputs, sublayer_outputs)`. "
-                f"Received: shapes {inputs_shape} and {sublayer_outputs_shape}"
-            )
         self.layer_norm.build(inputs_shape)
 
     def sublayer_inputs(self, inputs):
         """What the sub-layer reads: `inputs`, normalised if `normalize_first`. [B,T,D] -> [B,T,D]."""
-        return self.layer_norm(inputs) if self.normalize_first else inputs
+        # A call of this layer, not of layer_norm: a functional model that is saved keeps the two calls one layer.
+        return self(inputs, before_sublayer=True) if self.normalize_first else inputs
 
-    def call(self, inputs, sublayer_outputs, training=None):
+    def call(self, inputs, sublayer_outputs=None, before_sublayer=False, training=None):
+        if before_sublayer:
+            return self.layer_norm(inputs)
+        self._check_shapes(inputs, sublayer_outputs)
         x = ops.add(inputs, self._dropout(sublayer_outputs, training=training))
         return x if self.normalize_first else self.layer_norm(x)
+
+    def _check_shapes(self, inputs, sublayer_outputs):
+        shapes = [getattr(tensor, "shape", None) for tensor in (inputs, sublayer_outputs)]
+        if (
+            None in shapes
+            or len(shapes[0]) != len(shapes[1])
+            or any(a != b and None not in (a, b) for a, b in zip(*shapes, strict=True))
+        ):
+            raise ValueError(
+                "AddNorm is called with two tensors of one shape, `layer(inputs, sublayer_outputs)`. "
+                f"Received: shapes {shapes[0]} and {shapes[1]}"
+            )
 
     def compute_output_shape(self, inputs_shape, sublayer_outputs_shape=None):
         return inputs_shape

@@ -77,8 +77,8 @@ class DecoderBlock(TransformerBlock):
     """
 
     def build(self, inputs_shape, memory_shape=None):
-        self._build_width(inputs_shape, "`inputs` of a DecoderBlock, called as `layer(inputs, memory)`,")
-        check_sequence_shape("`memory` of a DecoderBlock, called as `layer(inputs, memory)`,", memory_shape)
+        _check_shapes(inputs_shape, memory_shape)
+        self._build_width(inputs_shape, "`inputs`")
         self.self_attention = self._attention("self_attention")
         self.self_attention.build(inputs_shape)
         self.self_attention_norm = self._add_norm("self_attention_norm")
@@ -90,6 +90,8 @@ class DecoderBlock(TransformerBlock):
     def call(
         self, inputs, memory=None, inputs_mask=None, memory_mask=None, training=None, return_attention_scores=False
     ):
+        _check_shapes(getattr(inputs, "shape", None), getattr(memory, "shape", None))
+
         def attend_to_self(x):
             return self.self_attention(
                 x, query_mask=inputs_mask, use_causal_mask=True, return_attention_scores=True, training=training
@@ -161,3 +163,8 @@ class DecoderBlock(TransformerBlock):
         if not return_attention_scores:
             return outputs
         return outputs, self._weights_spec(inputs, inputs), self._weights_spec(inputs, memory)
+
+
+def _check_shapes(inputs_shape, memory_shape):
+    check_sequence_shape("`inputs` of a DecoderBlock, called as `layer(inputs, memory)`,", inputs_shape)
+    check_sequence_shape("`memory` of a DecoderBlock, called as `layer(inputs, memory)`,", memory_shape)

@@ -44,7 +44,8 @@ class PositionalEmbedding(keras.layers.Layer):
 
     Raises:
         ValueError: If an argument is out of range, the input's rank does not fit, or a position is past the end of the
-            learned ones (`tf.errors.InvalidArgumentError` where the length is first known as a graph runs).
+            learned ones (`tf.errors.InvalidArgumentError` where TensorFlow first knows the length as a graph runs; in a compiled
+            step of another backend such a position is NaN).
 
     Example:
         ```python
@@ -167,7 +168,8 @@ def _check_rank(inputs, reverse):
 
 def _checked(positions, end, max_length):
     """`positions`, having made sure that they end within the learned ones: at once where that is known, else by an
-    operation of the graph that comes before their use."""
+    operation of the graph that comes before their use.
+    """
     message = f"A sequence reaches past the {max_length} learned positions (`max_length`)."
     try:
         end = int(end)

@@ -12,9 +12,14 @@ class TokenMean(keras.metrics.Mean):
     into batches.
     """
 
+    def __init__(self, name="loss", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self._tokens = None
+
     def weigh(self, tokens):
         """Gives the next value its weight; called in the same step, before `update_state`."""
         self._tokens = tokens
 
     def update_state(self, values, sample_weight=None):
-        return super().update_state(values, sample_weight=self._tokens)
+        tokens, self._tokens = self._tokens, None
+        return super().update_state(values, sample_weight=sample_weight if tokens is None else tokens)

@@ -87,8 +87,8 @@ class Transformer(keras.Model):
         """
         return keras.Model(self.input["source_ids"], self._memory, name="encoder")
 
-    def compile(self, *args, jit_compile=False, **kwargs):
-        """`keras.Model.compile`, with XLA off unless asked for.
+    def compile(self, *args, jit_compile=None, **kwargs):
+        """`keras.Model.compile`, with XLA off under TensorFlow unless asked for.
 
         Keras would turn it on, and XLA compiles anew, for seconds, for every new length of a batch. Say
         `jit_compile=True` where batches have few shapes.
@@ -96,6 +96,8 @@ class Transformer(keras.Model):
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches.
         """
+        if jit_compile is None:
+            jit_compile = False if keras.backend.backend() == "tensorflow" else "auto"
         super().compile(*args, jit_compile=jit_compile, **kwargs)
         if self.optimizer is not None:
             # Variables that the first step creates make TensorFlow trace that step twice: seconds.

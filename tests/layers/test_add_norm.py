@@ -46,3 +46,5 @@ def test_user_errors_say_what_was_expected_and_received():
             AddNorm(**{name: value})
     with pytest.raises(ValueError, match="two tensors of one shape.*Received"):
         AddNorm()(X, Y[..., :3])
+    with pytest.raises(ValueError, match="two tensors of one shape.*Received"):
+        AddNorm()(X)

@@ -158,6 +158,7 @@ def models(request, rng):
 def batch(rng):
     """Source ids, target ids shifted right, labels: sentences of unlike lengths, one on each side fills its row."""
     target = padded(rng, (8, 3, 6, 2), 8)
+    target[0, 3] = 0  # Behind all real tokens the causal mask alone would hide padding from them.
     labels = target[:, 1:]
     return padded(rng, (4, 9, 1, 6), 9), np.where(labels != 0, target[:, :-1], 0), labels
 
