@@ -271,6 +271,13 @@ def test_shapes_that_do_not_fit_raise(labels_shape, logits_shape):
         MaskedCrossentropy()(np.ones(labels_shape, "int32"), np.ones(logits_shape, "float32"))
 
 
+@pytest.mark.parametrize("shape", [(5,), (5, 5, 1), (4, 5)])
+def test_sample_weight_of_another_shape_raises(rng, shape):
+    """A weight for each of five sentences would otherwise weigh the positions of sentences of five tokens."""
+    with pytest.raises(ValueError, match="Received: "):
+        MaskedCrossentropy()(np.ones((5, 5), "int32"), rng.normal(size=(5, 5, V)), np.ones(shape, "float32"))
+
+
 @pytest.mark.parametrize("smoothing", [-0.1, 1, 1.5, float("nan"), "0.1", None, True])
 def test_smoothing_out_of_range_raises(smoothing):
     with pytest.raises(ValueError, match="label_smoothing.*Received: "):

@@ -131,6 +131,13 @@ def test_shapes_that_do_not_fit_raise(metric_class, labels_shape, logits_shape):
 
 
 @every_metric
+@pytest.mark.parametrize("shape", [(5,), (5, 5, 1), (4, 5)])
+def test_sample_weight_of_another_shape_raises(rng, metric_class, shape):
+    with pytest.raises(ValueError, match="Received: "):
+        metric_class().update_state(np.ones((5, 5), "int32"), rng.normal(size=(5, 5, V)), np.ones(shape, "float32"))
+
+
+@every_metric
 def test_config_round_trip(rng, metric_class):
     """F09."""
     metric, batches = metric_class(ignore_class=3, name="other", dtype="float64"), [random_batch(rng, [5, 5], 5)]

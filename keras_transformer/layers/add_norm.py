@@ -71,12 +71,9 @@ class AddNorm(keras.layers.Layer):
         return x if self.normalize_first else self.layer_norm(x)
 
     def _check_shapes(self, inputs, sublayer_outputs):
-        shapes = [getattr(tensor, "shape", None) for tensor in (inputs, sublayer_outputs)]
-        if (
-            None in shapes
-            or len(shapes[0]) != len(shapes[1])
-            or any(a != b and None not in (a, b) for a, b in zip(*shapes, strict=True))
-        ):
+        shapes = [tuple(getattr(tensor, "shape", ())) for tensor in (inputs, sublayer_outputs)]
+        differing = [pair for pair in zip(*shapes, strict=False) if None not in pair and pair[0] != pair[1]]
+        if not shapes[0] or len(shapes[0]) != len(shapes[1]) or differing:
             raise ValueError(
                 "AddNorm is called with two tensors of one shape, `layer(inputs, sublayer_outputs)`. "
                 f"Received: shapes {shapes[0]} and {shapes[1]}"

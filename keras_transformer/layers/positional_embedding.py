@@ -44,8 +44,8 @@ class PositionalEmbedding(keras.layers.Layer):
 
     Raises:
         ValueError: If an argument is out of range, the input's rank does not fit, or a position is past the end of the
-            learned ones (`tf.errors.InvalidArgumentError` where TensorFlow first knows the length as a graph runs; in a compiled
-            step of another backend such a position is NaN).
+            learned ones (`tf.errors.InvalidArgumentError` where TensorFlow first knows the length as a graph runs; in a
+            compiled step of another backend such a position is NaN).
 
     Example:
         ```python
