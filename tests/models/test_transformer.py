@@ -289,13 +289,14 @@ def test_learned_positions_refuse_a_longer_batch():
     """At once where Keras knows the length of all batches, as the graph runs where it does not."""
     import tensorflow as tf
 
-    model = small(positions="learned", max_length=5)
+    model = compiled(small(positions="learned", max_length=5))
     with pytest.raises(ValueError, match="past the 5 learned positions"):
         model.predict(X, verbose=0)
-    ids = {name: tf.TensorSpec((None, None), "int32") for name in X}
-    dataset = tf.data.Dataset.from_generator(lambda: iter([(X,)]), output_signature=(ids,))
+    ids = tf.TensorSpec((None, None), "int32")
+    signature = ({"source_ids": ids, "target_ids": ids}, ids)
+    dataset = tf.data.Dataset.from_generator(lambda: iter([(X, LABELS)]), output_signature=signature)
     with pytest.raises(tf.errors.InvalidArgumentError, match="past the 5 learned positions"):
-        model.predict(dataset, verbose=0)
+        model.fit(dataset, verbose=0)
 
 
 def test_anything_but_a_config_is_refused():

@@ -1,0 +1,38 @@
+# `make demo` and `make test` are all the set-up there is. Needs Python 3.11 to 3.13: `make PYTHON=python3.12 test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test check peers clean
+
+demo: .venv/demo.stamp  ## Trains a small model and shows what it learnt.
+	$(BIN)/python training/demo.py
+
+test: check  ## Runs ruff, mypy and the tests.
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+check: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with.
+
+# A stamp is as old as the last install from its files: make installs again only when one of them has changed.
+.venv/demo.stamp: requirements.txt pyproject.toml | .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable .
+	touch $@
+
+.venv/dev.stamp: requirements-dev.txt requirements.txt pyproject.toml | .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable .
+	touch $@
+
+.venv/peers.stamp: requirements-peers.txt .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --requirement requirements-peers.txt
+	touch $@
+
+.venv:
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed. Received: " + sys.version)'
+	$(PYTHON) -m venv .venv
+
+clean:
+	rm -rf .venv build dist *.egg-info
