@@ -18,11 +18,11 @@ check: .venv/dev.stamp
 peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with.
 
 # A stamp is as old as the last install from its files: make installs again only when one of them has changed.
-.venv/demo.stamp: requirements.txt pyproject.toml | .venv
+.venv/demo.stamp: requirements.txt pyproject.toml | .venv/made.stamp
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable .
 	touch $@
 
-.venv/dev.stamp: requirements-dev.txt requirements.txt pyproject.toml | .venv
+.venv/dev.stamp: requirements-dev.txt requirements.txt pyproject.toml | .venv/made.stamp
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable .
 	touch $@
 
@@ -30,9 +30,10 @@ peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --requirement requirements-peers.txt
 	touch $@
 
-.venv:
+.venv/made.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed. Received: " + sys.version)'
 	$(PYTHON) -m venv .venv
+	touch $@
 
 clean:
 	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,45 @@
+"""Every Python example in the README and in the docstrings runs, and prints what it says it prints."""
+
+import inspect
+from pathlib import Path
+
+import keras
+import pytest
+from pytest_examples import CodeExample, EvalExample, find_examples
+
+import keras_transformer
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = list(find_examples(ROOT / "README.md", ROOT / "keras_transformer"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example: EvalExample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if example.prefix == "python":
+        eval_example.run_print_check(example)
+    else:
+        assert example.prefix == "sh"
+
+
+def public_objects():
+    for module in (getattr(keras_transformer, name) for name in keras_transformer.__all__ if name != "__version__"):
+        assert module.__doc__
+        for name, value in vars(module).items():
+            if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__):
+                yield f"{module.__name__}.{name}", value
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [*public_objects()], ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_public_name_is_documented(name, value):
+    doc = inspect.getdoc(value)
+    assert doc, name
+    if isinstance(value, type) and issubclass(value, keras.layers.Layer) and not issubclass(value, keras.Model):
+        for heading in ("Args:", "Call arguments:", "Returns:", "Raises:", "Example:"):
+            assert heading in doc, (name, heading)
+    for method_name, method in vars(value).items() if isinstance(value, type) else ():
+        overrides = any(hasattr(base, method_name) for base in value.__mro__[1:])
+        if inspect.isfunction(method) and not method_name.startswith("_") and not overrides:
+            assert method.__doc__ or method_name == "call", f"{name}.{method_name}"

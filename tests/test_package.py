@@ -1,0 +1,57 @@
+"""The package as a stranger gets it."""
+
+import statistics
+import zipfile
+
+import pytest
+
+TIME_IMPORT = """
+import sys, time
+start = time.perf_counter()
+import keras
+if "ours" in sys.argv:
+    import keras_transformer
+print(time.perf_counter() - start)
+"""
+
+
+def test_import_takes_at_most_half_a_second_longer_than_that_of_keras(run_python):
+    pairs = [[float(run_python(TIME_IMPORT, which)) for which in ("keras", "ours")] for _ in range(3)]
+    assert statistics.median(ours - stock for stock, ours in pairs) < 0.5
+
+
+WITHOUT_TEXT_LIBRARIES = """
+import sys
+for name in ("tensorflow_text", "keras_nlp", "keras_hub", "sentencepiece", "sacrebleu", "torch", "jax", "scipy"):
+    sys.modules[name] = None  # An import of it raises ImportError.
+import numpy as np
+from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.models import TransformerConfig, transformer
+model = transformer(TransformerConfig(20, encoder_layers=1, decoder_layers=1, model_dim=8, intermediate_dim=8))
+model.compile("adam", MaskedCrossentropy())
+ids = np.ones((2, 3), "int32")
+model.fit({"source_ids": ids, "target_ids": ids}, ids, verbose=0)
+model.save("model.keras")
+print("trained")
+"""
+
+
+def test_layers_and_model_import_train_and_save_without_the_text_libraries(run_python):
+    """F42."""
+    assert run_python(WITHOUT_TEXT_LIBRARIES) == "trained\n"
+
+
+def test_wheel_holds_the_package_and_nothing_else(tmp_path, request):
+    import subprocess
+    import sys
+
+    root = request.config.rootpath
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, root]
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode and "No matching distribution" in built.stderr:
+        pytest.skip("building a wheel needs setuptools, which pip could not get")
+    assert built.returncode == 0, built.stderr
+    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    sources = {str(path.relative_to(root)) for path in (root / "keras_transformer").rglob("*.py")}
+    assert {name for name in names if ".dist-info/" not in name} == sources
+    assert any(name.endswith("licenses/LICENSE") for name in names)
