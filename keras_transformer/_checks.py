@@ -12,6 +12,13 @@ def check_positive(name, value) -> int:
     return int(value)
 
 
+def check_integer(name, value) -> int:
+    """Returns `value`, a whole number, as an int; raises ValueError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ValueError(f"`{name}` must be a whole number. Received: {name}={value!r}")
+    return int(value)
+
+
 def check_rate(name, value) -> float:
     """Returns `value`, a share in [0, 1), as a float; raises ValueError otherwise."""
     if not _is_number(value) or not 0 <= value < 1:

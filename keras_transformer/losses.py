@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_rate
+from keras_transformer._checks import check_integer, check_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -25,18 +25,18 @@ class MaskedCrossentropy(keras.losses.Loss):
         label_smoothing: e, at least 0 and below 1.
         ignore_class: Label of padding.
         name: Name of the loss.
-        dtype: As in `keras.losses.Loss`; arithmetic is in float32 at least all the same.
 
     Call arguments:
         y_true: Integer labels, [B,T].
         y_pred: Logits, [B,T,V].
-        sample_weight: Optional, [B,T] or [B,1]: multiplies each token's loss. Real tokens are counted without it.
+        sample_weight: Optional, one for each sentence, [B] or [B,1], or for each token, [B,T]: multiplies the losses of
+            the tokens. Real tokens are counted without it.
 
     Returns:
         A scalar. The method `call` gives the losses token by token, [B,T].
 
     Raises:
-        ValueError: If `label_smoothing` is out of range or the shapes do not fit.
+        ValueError: If an argument is out of range or the shapes do not fit.
 
     Example:
         ```python
@@ -50,15 +50,15 @@ class MaskedCrossentropy(keras.losses.Loss):
         ```
     """
 
-    def __init__(self, label_smoothing: float = 0.0, ignore_class: int = 0, name="masked_crossentropy", dtype=None):
-        super().__init__(name=name, reduction="mean", dtype=dtype)
+    def __init__(self, label_smoothing: float = 0.0, ignore_class: int = 0, name="masked_crossentropy"):
+        super().__init__(name=name, reduction="mean")
         self.label_smoothing = check_rate("label_smoothing", label_smoothing)
-        self.ignore_class = ignore_class
+        self.ignore_class = check_integer("ignore_class", ignore_class)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         losses = self.call(y_true, y_pred)
         if sample_weight is not None:
-            losses = ops.multiply(losses, ops.cast(sample_weight, losses.dtype))
+            losses = ops.multiply(losses, token_weights(sample_weight, losses))
         return ops.divide(ops.sum(losses), ops.maximum(ops.cast(self.token_count(y_true), losses.dtype), 1.0))
 
     def call(self, y_true, y_pred):
@@ -102,6 +102,35 @@ def prepare(y_true, y_pred, ignore_class):
     return ops.reshape(labels, (-1,)), ops.reshape(logits, (-1, logits.shape[-1])), real
 
 
+def token_weights(sample_weight, like):
+    """Sample weights as they broadcast to the tokens.
+
+    Args:
+        sample_weight: [B], [B,1] or [B,T].
+        like: A tensor [B,T], whose dtype the result has.
+
+    Returns:
+        [B,1] or [B,T].
+
+    Raises:
+        ValueError: If the shape is another.
+    """
+    weights = ops.cast(ops.convert_to_tensor(sample_weight), like.dtype)
+    shape = tuple(weights.shape)
+    if len(shape) == 1:
+        weights = ops.expand_dims(weights, -1)
+    fits = len(weights.shape) == 2 and all(
+        size == expected or None in (size, expected) or (axis == 1 and size == 1)
+        for axis, (size, expected) in enumerate(zip(weights.shape, like.shape, strict=True))
+    )
+    if not fits:
+        raise ValueError(
+            "`sample_weight` must be one weight for each sentence, [batch] or [batch, 1], or for each token, "
+            f"[batch, length]. Received: shape {shape} beside labels of shape {tuple(like.shape)}"
+        )
+    return weights
+
+
 def log_normalizer(logits):
     """The pieces of a stable logsumexp over the last axis.
 
@@ -135,9 +164,11 @@ def _smoothed_crossentropy(labels, logits, smoothing):
     @ops.custom_gradient
     def crossentropy(logits):
         maximum, exponentials, total = log_normalizer(logits)
-        losses = ops.squeeze(ops.add(maximum, ops.log(total)), -1) - (1.0 - smoothing) * logits_of(labels, logits)
+        maximum = ops.squeeze(maximum, -1)
+        # Differences first: logits that share a large offset would lose their digits in a sum with it.
+        losses = ops.squeeze(ops.log(total), -1) - (1.0 - smoothing) * (logits_of(labels, logits) - maximum)
         if smoothing:
-            losses = losses - smoothing * ops.mean(logits, axis=-1)
+            losses = losses - smoothing * (ops.mean(logits, axis=-1) - maximum)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream

@@ -5,7 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from keras_transformer.losses import log_normalizer, logits_of, prepare
+from keras_transformer._checks import check_integer
+from keras_transformer.losses import log_normalizer, logits_of, prepare, token_weights
 
 
 class _TokenMean(keras.metrics.Mean):
@@ -13,15 +14,15 @@ class _TokenMean(keras.metrics.Mean):
 
     def __init__(self, ignore_class: int = 0, name=None, dtype=None):
         super().__init__(name=name, dtype=dtype)
-        self.ignore_class = ignore_class
+        self.ignore_class = check_integer("ignore_class", ignore_class)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         labels, logits, real = prepare(y_true, y_pred, self.ignore_class)
         weights = ops.cast(real, self.dtype)
         if sample_weight is not None:
-            weights = ops.multiply(weights, ops.cast(sample_weight, self.dtype))
-        figures = ops.reshape(self._figures(labels, logits), ops.shape(real))
-        return super().update_state(figures, sample_weight=weights)
+            weights = ops.multiply(weights, token_weights(sample_weight, weights))
+        # Flat: of a [B,T] update Keras takes the mean over T first, and T is the length with padding.
+        return super().update_state(self._figures(labels, logits), sample_weight=ops.reshape(weights, (-1,)))
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name, "dtype": self.dtype}
@@ -38,7 +39,7 @@ class MaskedAccuracy(_TokenMean):
         name: Name of the metric.
         dtype: Dtype of the result.
 
-    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B,T] or [B,1] that weighs tokens.
+    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B], [B,1] or [B,T].
 
     Raises:
         ValueError: If the shapes do not fit.
@@ -71,7 +72,7 @@ class Perplexity(_TokenMean):
         name: Name of the metric.
         dtype: Dtype of the result.
 
-    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B,T] or [B,1] that weighs tokens.
+    `update_state` takes labels [B,T], logits [B,T,V] and an optional `sample_weight` [B], [B,1] or [B,T].
     `result` is `inf` where the exponential is beyond the dtype.
 
     Raises:
@@ -94,7 +95,7 @@ class Perplexity(_TokenMean):
 
     def _figures(self, labels, logits):
         maximum, _, total = log_normalizer(logits)
-        return ops.squeeze(ops.add(maximum, ops.log(total)), -1) - logits_of(labels, logits)
+        return ops.squeeze(ops.log(total), -1) - (logits_of(labels, logits) - ops.squeeze(maximum, -1))
 
     def result(self):
         return ops.exp(super().result())

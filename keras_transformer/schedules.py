@@ -86,12 +86,10 @@ class NoamSchedule(InverseSquareRootSchedule):
     def __init__(
         self, model_dim: int, warmup_steps: int = 4000, scale: float = 1.0, gradient_accumulation_steps: int = 1
     ):
-        check_positive("model_dim", model_dim)
-        check_positive("warmup_steps", warmup_steps)
-        peak = check_above_zero("scale", scale) * (model_dim * warmup_steps) ** -0.5
+        self.model_dim = check_positive("model_dim", model_dim)
+        self.scale = check_above_zero("scale", scale)
+        peak = self.scale * (self.model_dim * check_positive("warmup_steps", warmup_steps)) ** -0.5
         super().__init__(peak, warmup_steps, gradient_accumulation_steps)
-        self.model_dim = model_dim
-        self.scale = scale
 
     def get_config(self):
         return {

@@ -271,9 +271,16 @@ def test_shapes_that_do_not_fit_raise(labels_shape, logits_shape):
         MaskedCrossentropy()(np.ones(labels_shape, "int32"), np.ones(logits_shape, "float32"))
 
 
-@pytest.mark.parametrize("shape", [(5,), (5, 5, 1), (4, 5)])
+@pytest.mark.parametrize("shape", [(5,), (5, 1)])
+def test_weight_of_a_sentence_weighs_all_its_tokens(rng, shape):
+    """As many sentences as tokens in each: the weights must not fall on positions."""
+    labels, logits, weights = rng.integers(1, V, (5, 5)), rng.normal(size=(5, 5, V)), rng.random(5)
+    expected = reference_loss(labels, logits, weights=weights[:, None])
+    np.testing.assert_allclose(MaskedCrossentropy()(labels, logits, weights.reshape(shape)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4,), (5, 5, 1), (4, 5), (5, 4)])
 def test_sample_weight_of_another_shape_raises(rng, shape):
-    """A weight for each of five sentences would otherwise weigh the positions of sentences of five tokens."""
     with pytest.raises(ValueError, match="Received: "):
         MaskedCrossentropy()(np.ones((5, 5), "int32"), rng.normal(size=(5, 5, V)), np.ones(shape, "float32"))
 

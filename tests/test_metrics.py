@@ -131,7 +131,18 @@ def test_shapes_that_do_not_fit_raise(metric_class, labels_shape, logits_shape):
 
 
 @every_metric
-@pytest.mark.parametrize("shape", [(5,), (5, 5, 1), (4, 5)])
+def test_weight_of_a_sentence_weighs_all_its_tokens(rng, metric_class):
+    labels, logits, weights = rng.integers(1, V, (5, 5)), rng.normal(size=(5, 5, V)), rng.random(5)
+    results = []
+    for shaped in (weights, weights[:, None], np.repeat(weights[:, None], 5, axis=1)):
+        metric = metric_class()
+        metric.update_state(labels, logits, shaped)
+        results.append(float(metric.result()))
+    assert results[0] == results[1] == pytest.approx(results[2])
+
+
+@every_metric
+@pytest.mark.parametrize("shape", [(4,), (5, 5, 1), (4, 5), (5, 4)])
 def test_sample_weight_of_another_shape_raises(rng, metric_class, shape):
     with pytest.raises(ValueError, match="Received: "):
         metric_class().update_state(np.ones((5, 5), "int32"), rng.normal(size=(5, 5, V)), np.ones(shape, "float32"))

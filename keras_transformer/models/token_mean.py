@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import keras
 
 
@@ -14,12 +16,13 @@ class TokenMean(keras.metrics.Mean):
 
     def __init__(self, name="loss", dtype=None):
         super().__init__(name=name, dtype=dtype)
-        self._tokens = None
+        # Under MirroredStrategy each replica is a thread, and they take turns within a step.
+        self._next = threading.local()
 
     def weigh(self, tokens):
         """Gives the next value its weight; called in the same step, before `update_state`."""
-        self._tokens = tokens
+        self._next.tokens = tokens
 
     def update_state(self, values, sample_weight=None):
-        tokens, self._tokens = self._tokens, None
+        tokens, self._next.tokens = getattr(self._next, "tokens", None), None
         return super().update_state(values, sample_weight=sample_weight if tokens is None else tokens)

@@ -102,7 +102,7 @@ class Transformer(keras.Model):
         if self.optimizer is not None:
             # Variables that the first step creates make TensorFlow trace that step twice: seconds.
             self.optimizer.build(self.trainable_variables)
-        if isinstance(self.loss, MaskedCrossentropy):
+        if isinstance(_only(self.loss), MaskedCrossentropy):
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
 
@@ -112,7 +112,7 @@ class Transformer(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if isinstance(self._loss_tracker, TokenMean):
-            self._loss_tracker.weigh(self.loss.token_count(y))
+            self._loss_tracker.weigh(_only(self.loss).token_count(_only(y)))
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
     def get_config(self):
@@ -144,6 +144,12 @@ class Transformer(keras.Model):
         ]
         if differing:
             raise ValueError(f"The weights are those of another model. Received: weights with {', '.join(differing)}")
+
+
+def _only(structure):
+    """The one item of a list or dict, which Keras takes for the item itself; None where there are more."""
+    items = keras.tree.flatten(structure)
+    return items[0] if len(items) == 1 else None
 
 
 def _make_layers(config, dtype):

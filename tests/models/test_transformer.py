@@ -226,6 +226,16 @@ def test_reported_loss_appears_once_and_heeds_tokens_not_rows():
     assert by_batch[0]["loss"] == pytest.approx(float(expected), rel=1e-5)
 
 
+@pytest.mark.parametrize("wrap", [lambda item: [item], lambda item: {"logits": item}], ids=["list", "dict"])
+def test_reported_loss_heeds_tokens_in_every_form_that_compile_takes(wrap):
+    """F12."""
+    model = small()
+    model.compile("sgd", wrap(MaskedCrossentropy()))
+    losses = [model.evaluate(X, LABELS, batch_size=size, verbose=0) for size in (1, 8)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert losses[0] == pytest.approx(float(MaskedCrossentropy()(LABELS, predict(model))), rel=1e-5)
+
+
 def test_other_losses_are_reported_as_keras_reports_them():
     model = small()
     stock = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
