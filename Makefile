@@ -1,6 +1,7 @@
 # `make demo` and `make test` are all the set-up there is. Needs Python 3.11 to 3.13: `make PYTHON=python3.12 test`.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test check peers clean
 

@@ -8,8 +8,6 @@ import keras
 import numpy as np
 import pytest
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
 
 @pytest.fixture(autouse=True)
 def seeds():
