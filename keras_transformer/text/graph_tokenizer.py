@@ -1,0 +1,36 @@
+"""tensorflow-text's SentencePiece tokenizer, made to outlive `tf.random.set_seed`."""
+
+from __future__ import annotations
+
+import hashlib
+
+import tensorflow as tf
+
+from keras_transformer.text.libraries import sentencepiece_op, tensorflow_text
+
+
+class _SharedModel(tf.saved_model.experimental.TrackableResource):
+    """The model as a TensorFlow resource with a name.
+
+    tensorflow-text leaves it without one, and a nameless resource lives as long as the kernel that made it: seeding
+    TensorFlow (`keras.utils.set_random_seed` does) clears the kernels, and the tokenizer is gone. The name is that of
+    the content, so whoever meets a resource of that name may use it.
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self._model = model
+        with tf.init_scope():  # Now, and not within the graph that asks for it first.
+            self.resource_handle  # noqa: B018  The property makes the resource.
+
+    def _create_resource(self):
+        name = f"sentencepiece_{hashlib.sha256(self._model).hexdigest()}"
+        return sentencepiece_op(model=self._model, shared_name=name)
+
+
+class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
+    """See `tensorflow_text.SentencepieceTokenizer`; `model` is bytes, ids are int32."""
+
+    def __init__(self, model: bytes, **kwargs):
+        super().__init__(model, out_type=tf.int32, **kwargs)
+        self._model_resource = _SharedModel(model)
