@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import operator
 
 
 def check_positive(name, value) -> int:
@@ -47,6 +48,19 @@ def check_learned_positions(positions, max_length) -> None:
             '`max_length` is needed for positions="learned", and for them only. '
             f"Received: positions={positions!r}, max_length={max_length!r}"
         )
+
+
+def known_integer(name, value) -> int | None:
+    """`value` as an int, or None where it is a tensor whose value a graph learns as it runs.
+
+    Raises ValueError for a float.
+    """
+    if isinstance(value, float):
+        raise ValueError(f"`{name}` must be a whole number. Received: {name}={value!r}")
+    try:
+        return operator.index(value)  # Not int(), which AutoGraph turns into an operation on tensors.
+    except TypeError:
+        return None
 
 
 def _is_number(value):

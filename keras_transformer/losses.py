@@ -19,7 +19,8 @@ class MaskedCrossentropy(keras.losses.Loss):
 
     No [B,T,V] one-hot is made. Arithmetic is in float32 at least. The mean is over the real tokens of all replicas
     under `tf.distribute`: however sentences fall on replicas, the gradient is that of one device with the whole batch.
-    Padding never changes the loss; a batch without any real token has loss 0.
+    Padding never changes the loss; a batch without any real token has loss 0. A label that is neither a token nor
+    `ignore_class` makes the loss NaN, on every backend and device.
 
     Args:
         label_smoothing: e, at least 0 and below 1.
@@ -91,7 +92,7 @@ def prepare(y_true, y_pred, ignore_class):
     """
     labels, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
     lengths = zip(labels.shape, logits.shape, strict=False)
-    if len(logits.shape) != len(labels.shape) + 1 or any(a != b and None not in (a, b) for a, b in lengths):
+    if (len(labels.shape), len(logits.shape)) != (2, 3) or any(a != b and None not in (a, b) for a, b in lengths):
         raise ValueError(
             "Expected integer labels [batch, length] and logits [batch, length, vocabulary]. "
             f"Received: labels of shape {tuple(labels.shape)} and logits of shape {tuple(logits.shape)}"
@@ -149,8 +150,10 @@ def log_normalizer(logits):
 
 
 def logits_of(labels, logits):
-    """The logit of each label: int [N] and [N,V] -> [N]."""
-    return ops.squeeze(ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1), -1)
+    """The logit of each label, NaN where a label is none: int [N] and [N,V] -> [N]."""
+    known = ops.logical_and(labels >= 0, labels < logits.shape[-1])
+    indices = ops.expand_dims(ops.where(known, labels, 0), -1)
+    return ops.where(known, ops.squeeze(ops.take_along_axis(logits, indices, axis=-1), -1), float("nan"))
 
 
 def _smoothed_crossentropy(labels, logits, smoothing):
@@ -176,7 +179,8 @@ def _smoothed_crossentropy(labels, logits, smoothing):
             if smoothing:
                 gradients = ops.subtract(gradients, ops.expand_dims(upstream * (smoothing / vocabulary_size), -1))
             at_labels = logits_of(labels, gradients) - (1.0 - smoothing) * upstream
-            indices = ops.stack([ops.arange(ops.shape(labels)[0], dtype="int32"), labels], axis=-1)
+            columns = ops.clip(labels, 0, vocabulary_size - 1)
+            indices = ops.stack([ops.arange(ops.shape(labels)[0], dtype="int32"), columns], axis=-1)
             return ops.scatter_update(gradients, indices, at_labels)
 
         return losses, gradient

@@ -9,7 +9,7 @@ from keras_transformer._checks import check_integer
 from keras_transformer.losses import log_normalizer, logits_of, prepare, token_weights
 
 
-class _TokenMean(keras.metrics.Mean):
+class _TokenMetric(keras.metrics.Mean):
     """Mean of one figure for each real token. `ignore_class` is the label of padding."""
 
     def __init__(self, ignore_class: int = 0, name=None, dtype=None):
@@ -29,7 +29,7 @@ class _TokenMean(keras.metrics.Mean):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MaskedAccuracy(_TokenMean):
+class MaskedAccuracy(_TokenMetric):
     """Share of real target tokens whose label has the highest logit.
 
     A label that shares the highest logit with another token counts as right.
@@ -64,7 +64,7 @@ class MaskedAccuracy(_TokenMean):
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Perplexity(_TokenMean):
+class Perplexity(_TokenMetric):
     """exp of the mean negative log-probability of the real target tokens, without label smoothing.
 
     Args:

@@ -8,6 +8,7 @@ import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 import keras_transformer
+import keras_transformer.data
 import keras_transformer.text
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +26,7 @@ def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example
 
 def public_objects():
     modules = [getattr(keras_transformer, name) for name in keras_transformer.__all__ if name != "__version__"]
-    for module in (*modules, keras_transformer.text):
+    for module in (*modules, keras_transformer.data, keras_transformer.text):
         assert module.__doc__
         for name, value in vars(module).items():
             if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__):

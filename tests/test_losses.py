@@ -291,6 +291,16 @@ def test_smoothing_out_of_range_raises(smoothing):
         MaskedCrossentropy(label_smoothing=smoothing)
 
 
+@pytest.mark.parametrize("label", [-1, -100, V, 2**31 - 1])
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_label_that_is_no_token_makes_the_loss_nan_and_no_crash(rng, label, jit_compile):
+    labels, logits = np.array([[3, label], [2, 1]]), rng.normal(size=(2, 2, V)).astype("float32")
+    loss = tf.function(MaskedCrossentropy(0.1), jit_compile=jit_compile)
+    assert np.isnan(loss(tf.constant(labels), tf.constant(logits)))
+    ignoring = tf.function(MaskedCrossentropy(0.1, ignore_class=label), jit_compile=jit_compile)
+    assert np.isfinite(ignoring(tf.constant(labels), tf.constant(logits)))
+
+
 def test_config_round_trip(labels, logits):
     """F09, F13."""
     loss = MaskedCrossentropy(0.2, ignore_class=-1, name="crossentropy")

@@ -66,21 +66,14 @@ class AddNorm(keras.layers.Layer):
     def call(self, inputs, sublayer_outputs=None, before_sublayer=False, training=None):
         if before_sublayer:
             return self.layer_norm(inputs)
-        self._check_shapes(inputs, sublayer_outputs)
+        _check_shapes(inputs, sublayer_outputs)
         x = ops.add(inputs, self._dropout(sublayer_outputs, training=training))
         return x if self.normalize_first else self.layer_norm(x)
 
-    def _check_shapes(self, inputs, sublayer_outputs):
-        shapes = [tuple(getattr(tensor, "shape", ())) for tensor in (inputs, sublayer_outputs)]
-        differing = [pair for pair in zip(*shapes, strict=False) if None not in pair and pair[0] != pair[1]]
-        if not shapes[0] or len(shapes[0]) != len(shapes[1]) or differing:
-            raise ValueError(
-                "AddNorm is called with two tensors of one shape, `layer(inputs, sublayer_outputs)`. "
-                f"Received: shapes {shapes[0]} and {shapes[1]}"
-            )
-
-    def compute_output_shape(self, inputs_shape, sublayer_outputs_shape=None):
-        return inputs_shape
+    def compute_output_spec(self, inputs, sublayer_outputs=None, before_sublayer=False, training=None):
+        if not before_sublayer:
+            _check_shapes(inputs, sublayer_outputs)
+        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
 
     def get_config(self):
         return {
@@ -89,3 +82,13 @@ class AddNorm(keras.layers.Layer):
             "normalize_first": self.normalize_first,
             "epsilon": self.epsilon,
         }
+
+
+def _check_shapes(inputs, sublayer_outputs):
+    shapes = [tuple(getattr(tensor, "shape", ())) for tensor in (inputs, sublayer_outputs)]
+    differing = [pair for pair in zip(*shapes, strict=False) if None not in pair and pair[0] != pair[1]]
+    if not shapes[0] or len(shapes[0]) != len(shapes[1]) or differing:
+        raise ValueError(
+            "AddNorm is called with two tensors of one shape, `layer(inputs, sublayer_outputs)`. "
+            f"Received: shapes {shapes[0]} and {shapes[1]}"
+        )

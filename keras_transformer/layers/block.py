@@ -104,12 +104,8 @@ class TransformerBlock(keras.layers.Layer):
         outputs = self.feed_forward(self.feed_forward_norm.sublayer_inputs(x), training=training)
         return self.feed_forward_norm(x, outputs, training=training)
 
-    def _output_spec(self, inputs):
-        return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-
-    def _weights_spec(self, queries, keys):
-        shape = (queries.shape[0], self.num_heads, queries.shape[1], keys.shape[1])
-        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+    def compute_output_shape(self, inputs_shape, *other_shapes):
+        return inputs_shape
 
     def get_config(self):
         return {

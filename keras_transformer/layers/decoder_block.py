@@ -7,7 +7,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_sequence_shape
+from keras_transformer._checks import check_positive, check_sequence_shape
 from keras_transformer.layers.block import TransformerBlock
 from keras_transformer.layers.multi_head_attention import AttentionCache
 
@@ -116,6 +116,9 @@ class DecoderBlock(TransformerBlock):
         Returns:
             A `DecoderCache` for B*W rows.
         """
+        check_positive("beam_width", beam_width)
+        if not self.built:
+            raise ValueError(f"A DecoderBlock must be built before it has a cache. Received: layer '{self.name}'")
         rows = ops.shape(memory)[0] * beam_width
         return DecoderCache(self.self_attention.empty_cache(rows, length), self.memory_attention.project(memory))
 
@@ -127,7 +130,7 @@ class DecoderBlock(TransformerBlock):
                 decoding.
             cache: What the step before returned, or `empty_cache`.
             index: Position of the first of `inputs` for a cache of fixed length; None for a cache that grows.
-            memory_mask: Boolean [B,S], True at real source tokens.
+            memory_mask: Boolean [B,S], True at real source tokens. A mask that `memory` carried is not remembered.
             inputs_mask: Boolean [B*W,length of the returned cache], True at real target tokens.
 
         Returns:
@@ -158,11 +161,17 @@ class DecoderBlock(TransformerBlock):
         x = self.memory_attention_norm(x, outputs, training=training)
         return self._apply_feed_forward(x, training), (self_weights, memory_weights)
 
-    def compute_output_spec(self, inputs, memory=None, return_attention_scores=False, **kwargs):
-        outputs = self._output_spec(inputs)
-        if not return_attention_scores:
-            return outputs
-        return outputs, self._weights_spec(inputs, inputs), self._weights_spec(inputs, memory)
+    def compute_output_spec(
+        self, inputs, memory=None, inputs_mask=None, memory_mask=None, training=None, return_attention_scores=False
+    ):
+        _check_shapes(getattr(inputs, "shape", None), getattr(memory, "shape", None))
+        outputs, weights = self.self_attention.compute_output_spec(
+            inputs, query_mask=inputs_mask, return_attention_scores=True
+        )
+        _, memory_weights = self.memory_attention.compute_output_spec(
+            inputs, memory, value_mask=memory_mask, return_attention_scores=True
+        )
+        return (outputs, weights, memory_weights) if return_attention_scores else outputs
 
 
 def _check_shapes(inputs_shape, memory_shape):

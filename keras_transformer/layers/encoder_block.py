@@ -35,8 +35,8 @@ class EncoderBlock(TransformerBlock):
         return_attention_scores: Whether to return the attention weights as well.
 
     Returns:
-        [B,S,D], carrying the mask; with `return_attention_scores=True` always the pair `(outputs, weights)`, weights
-        [B,H,S,S].
+        [B,S,D], carrying the mask that `inputs` carries, else `mask`; with `return_attention_scores=True` always the
+        pair `(outputs, weights)`, weights [B,H,S,S].
 
     Raises:
         ValueError: If an argument is out of range, D is not a multiple of `num_heads` and `key_dim` is not given, or
@@ -73,6 +73,6 @@ class EncoderBlock(TransformerBlock):
         x = self._apply_feed_forward(x, training=training)
         return (x, weights) if return_attention_scores else x
 
-    def compute_output_spec(self, inputs, return_attention_scores=False, **kwargs):
-        outputs = self._output_spec(inputs)
-        return (outputs, self._weights_spec(inputs, inputs)) if return_attention_scores else outputs
+    def compute_output_spec(self, inputs, mask=None, training=None, return_attention_scores=False):
+        specs = self.self_attention.compute_output_spec(inputs, query_mask=mask, return_attention_scores=True)
+        return specs if return_attention_scores else specs[0]

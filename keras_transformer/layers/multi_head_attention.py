@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape
+from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape, known_integer
+from keras_transformer.layers.masks import MASKED_SCORE, check_mask, merge_masks
 from keras_transformer.layers.projection import projection
-
-# Far below any score that float32 arithmetic on half-precision inputs can reach, far above float32's minimum: exp() of
-# it is exactly zero beside any real score, and no sum of two of these overflows.
-MASKED_SCORE = -1e9
 
 
 class AttentionCache(NamedTuple):
     """Keys and values that a `MultiHeadAttention` layer has projected already.
+
+    It holds no mask: `attend` and `step` heed the masks they are given, not those that tensors carry.
 
     Attributes:
         key: Projected keys, [B,H,S,K].
@@ -41,8 +40,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     `kernel_initializer` draws each matrix as a whole, so Glorot's fan-out counts all that the matrix projects.
 
-    Scores are scaled before and the softmax is taken in float32 whatever the dtype policy. A masked position has a
-    weight of exactly zero; where no position is left to attend to, all weights are zero and so is the weighted sum.
+    Queries are scaled before the product, and the softmax is taken in float32 at least whatever the dtype policy. A
+    masked position has a weight of exactly zero; where no position is left to attend to, all weights are zero and so
+    is the weighted sum.
 
     Args:
         num_heads: Number of heads, H.
@@ -60,15 +60,17 @@ class MultiHeadAttention(keras.layers.Layer):
         key: Sequence that keys are made from, [B,S,any width]. Defaults to `value`.
         query_mask: Boolean [B,T], True at real tokens. In self-attention it masks the keys. In attention over another
             sequence it changes nothing: a padded query's output is as good as any, and is for its reader to mask.
-        value_mask: Boolean [B,S], True at the tokens of `value` that may be attended to.
+        value_mask: Boolean [B,S], True at the tokens of `value` that may be attended to. Not for self-attention.
         key_mask: The same for `key`; both apply.
         attention_mask: Boolean [B,T,S] or [B,H,T,S], True where the query may attend to the key. All masks apply.
         return_attention_scores: Whether to return the attention weights as well.
         training: Whether to apply dropout.
         use_causal_mask: Whether a query attends only to keys at its own and earlier positions.
-        mask: Another name of `query_mask`, which Keras uses for the carried mask of an only tensor argument.
+        mask: In self-attention, another name of `query_mask`, which goes before it. Keras hands the carried mask of an
+            only tensor argument under this name.
 
-    The masks of tensors that carry one (Keras masks) apply where the argument is not given.
+    The masks of tensors that carry one (Keras masks) apply where the argument is not given. Masks are boolean or
+    integer; additive ones, of 0 and -1e9, are refused.
 
     Returns:
         The attention output, [B,T,D]; with `return_attention_scores=True` always the pair `(output, weights)`, weights
@@ -146,16 +148,30 @@ class MultiHeadAttention(keras.layers.Layer):
         use_causal_mask=False,
         mask=None,
     ):
-        self._check_kind(value, key)
+        padding = self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
         if value is None:
             projected, cache = self._project_self(query)
-            padding = (mask, query_mask)
         else:
             projected, cache = self._split(self.query_projection(query), self.key_dim), self.project(value, key)
-            padding = (value_mask, key_mask)
-        allowed = _merge_masks(padding, attention_mask, use_causal_mask, ops.shape(query)[1], ops.shape(cache.key)[2])
+        allowed = merge_masks(padding, attention_mask, use_causal_mask, ops.shape(query)[1], ops.shape(cache.key)[2])
         output, weights = self._attend(projected, cache, allowed, training)
         return (output, weights) if return_attention_scores else output
+
+    def _check_call(self, query, value, key, query_mask, value_mask, key_mask, attention_mask, mask):
+        """Raises ValueError for tensors and masks that do not fit each other; returns the padding masks that apply."""
+        self._check_kind(value, key)
+        if value is None and (value_mask is not None or key_mask is not None):
+            raise ValueError("Self-attention takes `mask` or `query_mask`. Received: `value_mask` or `key_mask`")
+        if value is not None and mask is not None:
+            raise ValueError("Attention over another sequence takes `value_mask`. Received: `mask`")
+        batch, length = query.shape[:2]
+        keys = (query if value is None else value).shape[1]
+        padding = (query_mask if mask is None else mask,) if value is None else (value_mask, key_mask)
+        for padding_mask in padding:
+            check_mask(padding_mask, "padding mask", [(batch, keys)])
+        shapes = [(batch, length, keys), (batch, self.num_heads, length, keys)]
+        check_mask(attention_mask, "`attention_mask`", shapes)
+        return padding
 
     def project(self, value, key=None) -> AttentionCache:
         """Projects the sequence to attend to, once for any number of `attend` calls.
@@ -187,7 +203,10 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             The pair `(output, weights)`, output [B,T,D], weights [B,H,T,S].
         """
-        allowed = _merge_masks((mask,), None, False, ops.shape(query)[1], ops.shape(cache.key)[2])
+        if not self.built or self._kind == 1:
+            raise ValueError(f"`attend` is for attention over another sequence. Received: layer '{self.name}'")
+        check_mask(mask, "padding mask", [(query.shape[0], cache.key.shape[2])])
+        allowed = merge_masks((mask,), None, False, ops.shape(query)[1], ops.shape(cache.key)[2])
         return self._attend(self._split(self.query_projection(query), self.key_dim), cache, allowed)
 
     def empty_cache(self, batch_size, length: int = 0) -> AttentionCache:
@@ -201,6 +220,7 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             An `AttentionCache` of zeros.
         """
+        self._check_kind(None, None)
         return AttentionCache(
             ops.zeros((batch_size, self.num_heads, length, self.key_dim), dtype=self.compute_dtype),
             ops.zeros((batch_size, self.num_heads, length, self.value_dim), dtype=self.compute_dtype),
@@ -215,13 +235,15 @@ class MultiHeadAttention(keras.layers.Layer):
             query: The next positions, [B,T,D]; T is 1 in token-by-token decoding.
             cache: What the step before returned, or `empty_cache`.
             index: Position of the first query, an integer or a scalar tensor, for a cache that is filled in place.
-                None for a cache that grows.
+                None for a cache that grows. Where the index is a tensor of a graph, nothing checks that the queries end
+                within the cache.
             mask: Boolean [B,S], S the length of the returned cache: True at the positions that may be attended to.
 
         Returns:
             The triple `(output, weights, cache)`: output [B,T,D], weights [B,H,T,S], the cache with T more positions.
         """
         self._check_kind(None, None)
+        _check_index(index, query.shape[1], cache.key.shape[2])
         projected, new = self._project_self(query)
         start = ops.shape(cache.key)[2] if index is None else index
         pairs = zip(cache, new, strict=True)
@@ -229,8 +251,9 @@ class MultiHeadAttention(keras.layers.Layer):
             cache = AttentionCache(*(ops.concatenate(pair, axis=2) for pair in pairs))
         else:
             cache = AttentionCache(*(ops.slice_update(old, (0, 0, index, 0), part) for old, part in pairs))
+        check_mask(mask, "padding mask", [(query.shape[0], cache.key.shape[2])])
         causal = index is not None or query.shape[1] != 1  # One query that closes a growing cache sees all of it.
-        allowed = _merge_masks((mask,), None, causal, ops.shape(query)[1], ops.shape(cache.key)[2], start)
+        allowed = merge_masks((mask,), None, causal, ops.shape(query)[1], ops.shape(cache.key)[2], start)
         return *self._attend(projected, cache, allowed), cache
 
     def _check_kind(self, value, key):
@@ -250,7 +273,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _split(self, x, width=None):
         """[B,T,H*width] -> [B,H,T,width]."""
-        heads = ops.reshape(x, (-1, ops.shape(x)[1], self.num_heads, width or self.value_dim))
+        heads = ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, width or self.value_dim))
         return ops.transpose(heads, (0, 2, 1, 3))
 
     def _attend(self, query, cache, allowed, training=False):
@@ -268,16 +291,33 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = ops.cast(weights, self.compute_dtype)
         context = ops.matmul(self._dropout(weights, training=training), cache.value)
         context = ops.transpose(context, (0, 2, 1, 3))
-        context = ops.reshape(context, (-1, ops.shape(context)[1], self.num_heads * self.value_dim))
+        context = ops.reshape(context, (*ops.shape(context)[:2], self.num_heads * self.value_dim))
         return self.output_projection(context), weights
 
-    def compute_output_spec(self, query, value=None, key=None, return_attention_scores=False, **kwargs):
+    def compute_output_spec(
+        self,
+        query,
+        value=None,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        mask=None,
+    ):
+        self._check_call(query, value, key, query_mask, value_mask, key_mask, attention_mask, mask)
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         if not return_attention_scores:
             return output
         batch, length, _ = query.shape
-        source_length = (query if value is None else value).shape[1]
-        return output, keras.KerasTensor((batch, self.num_heads, length, source_length), dtype=self.compute_dtype)
+        keys = (query if value is None else value).shape[1]
+        return output, keras.KerasTensor((batch, self.num_heads, length, keys), dtype=self.compute_dtype)
+
+    def compute_output_shape(self, query_shape, *other_shapes):
+        return query_shape
 
     def get_config(self):
         return {
@@ -292,36 +332,12 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
 
-def _merge_masks(padding, attention_mask, causal, query_length, key_length, start=0):
-    """One boolean mask that broadcasts to [B,H,T,S] out of all that were given, or None.
-
-    `start` is the position of the first query among the keys.
-    """
-    masks = []
-    for mask in padding:
-        if mask is not None:
-            _check_mask(mask, 2, key_length, "padding mask", "[B,S]")
-            masks.append(ops.cast(mask, "bool")[:, None, None, :])
-    if attention_mask is not None:
-        if len(attention_mask.shape) == 3:
-            attention_mask = attention_mask[:, None, :, :]
-        _check_mask(attention_mask, 4, key_length, "`attention_mask`", "[B,T,S] or [B,H,T,S]")
-        masks.append(ops.cast(attention_mask, "bool"))
-    if causal:
-        queries = ops.arange(query_length, dtype="int32") + ops.cast(start, "int32")
-        masks.append((ops.arange(key_length, dtype="int32") <= queries[:, None])[None, None])
-    allowed = None
-    for mask in masks:
-        allowed = mask if allowed is None else ops.logical_and(allowed, mask)
-    return allowed
-
-
-def _check_mask(mask, rank, key_length, name, shape):
-    """Raises ValueError unless the mask has this rank and, as far as both are known, one column for each key."""
-    columns = mask.shape[-1]
-    fits = columns == key_length or not isinstance(columns, int) or not isinstance(key_length, int)
-    if len(mask.shape) != rank or not fits:
+def _check_index(index, queries, length):
+    """Raises ValueError where a cache filled in place is known to end before the queries do."""
+    start = None if index is None else known_integer("index", index)
+    if start is None or queries is None or length is None:
+        return
+    if not 0 <= start <= length - queries:
         raise ValueError(
-            f"The {name} must have shape {shape}, S being the number of keys, here {key_length}. "
-            f"Received: shape {tuple(mask.shape)}"
+            f"`index` must leave room for {queries} queries in a cache of length {length}. Received: index={start}"
         )

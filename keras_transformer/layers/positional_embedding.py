@@ -6,7 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer._checks import check_choice, check_learned_positions, check_positive
+from keras_transformer._checks import (
+    check_bool,
+    check_choice,
+    check_learned_positions,
+    check_positive,
+    known_integer,
+)
 
 POSITIONS = ("sinusoidal", "learned")
 SINUSOID_LAYOUTS = ("interleaved", "halves")
@@ -44,8 +50,8 @@ class PositionalEmbedding(keras.layers.Layer):
 
     Raises:
         ValueError: If an argument is out of range, the input's rank does not fit, or a position is past the end of the
-            learned ones (`tf.errors.InvalidArgumentError` where TensorFlow first knows the length as a graph runs; in a
-            compiled step of another backend such a position is NaN).
+            learned ones (`tf.errors.InvalidArgumentError` where TensorFlow first knows the length as a graph runs; what
+            XLA compiles knows no errors: there such a position is NaN).
 
     Example:
         ```python
@@ -78,15 +84,15 @@ class PositionalEmbedding(keras.layers.Layer):
         check_learned_positions(positions, max_length)
         self.max_length = None if max_length is None else check_positive("max_length", max_length)
         self.sinusoid_layout = check_choice("sinusoid_layout", sinusoid_layout, SINUSOID_LAYOUTS)
-        self.scale = scale
-        self.mask_zero = mask_zero
+        self.scale = check_bool("scale", scale)
+        self.mask_zero = check_bool("mask_zero", mask_zero)
         if embeddings_initializer is None:
             embeddings_initializer = keras.initializers.RandomNormal(stddev=output_dim**-0.5)
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.supports_masking = True
         self.token_embedding = keras.layers.ReversibleEmbedding(
-            input_dim,
-            output_dim,
+            self.input_dim,
+            self.output_dim,
             embeddings_initializer=self.embeddings_initializer.clone(),
             # Without it the projection back would run in float32 under a mixed policy.
             reverse_dtype=self.compute_dtype,
@@ -125,8 +131,7 @@ class PositionalEmbedding(keras.layers.Layer):
         """
         positions = ops.arange(length, dtype="int32") + ops.cast(start_index, "int32")
         if self.positions == "learned":
-            positions = _checked(positions, start_index + length, self.max_length)
-            return ops.cast(ops.take(self.position_embeddings, positions, axis=0), self.compute_dtype)
+            return ops.cast(self._learned_positions(positions, start_index, length), self.compute_dtype)
         pairs = (self.output_dim + 1) // 2  # An odd width has a last sine without its cosine.
         frequencies = 10000.0 ** (-2.0 * np.arange(pairs) / self.output_dim)
         angles = ops.cast(positions, "float32")[:, None] * ops.convert_to_tensor(frequencies, dtype="float32")
@@ -136,6 +141,13 @@ class PositionalEmbedding(keras.layers.Layer):
             encoding = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
         return ops.cast(encoding[:, : self.output_dim], self.compute_dtype)
 
+    def _learned_positions(self, positions, start_index, length):
+        _check_learned(start_index, length, self.max_length)
+        there = ops.logical_and(positions >= 0, positions < self.max_length)
+        rows = ops.take(self.position_embeddings, ops.where(there, positions, 0), axis=0)
+        # XLA drops checks, and would clamp the position.
+        return ops.where(there[:, None], rows, float("nan"))
+
     def compute_mask(self, inputs, previous_mask=None):
         if len(inputs.shape) == 3:  # In reverse: each position depends on itself alone.
             return previous_mask
@@ -143,6 +155,8 @@ class PositionalEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, reverse=False, start_index=0):
         _check_rank(inputs, reverse)
+        if self.positions == "learned" and not reverse and inputs.shape[1] is not None:
+            _check_learned(start_index, inputs.shape[1], self.max_length)
         width = self.input_dim if reverse else self.output_dim
         return keras.KerasTensor((*inputs.shape[:2], width), dtype=self.compute_dtype)
 
@@ -166,21 +180,16 @@ def _check_rank(inputs, reverse):
         raise ValueError(f"A PositionalEmbedding takes {expected}. Received: shape {tuple(inputs.shape)}")
 
 
-def _checked(positions, end, max_length):
-    """`positions`, having made sure that they end within the learned ones: at once where that is known, else by an
-    operation of the graph that comes before their use.
-    """
-    message = f"A sequence reaches past the {max_length} learned positions (`max_length`)."
-    try:
-        end = int(end)
-    except TypeError:  # A symbolic tensor.
-        if keras.backend.backend() != "tensorflow":
-            return positions
+def _check_learned(start_index, length, max_length):
+    """Raises where positions lie outside of the learned ones: at once if that is known, else as the graph runs."""
+    message = f"Positions must lie within the {max_length} learned ones (`max_length`)."
+    start, count = known_integer("start_index", start_index), known_integer("length", length)
+    if start is not None and count is not None:
+        if start < 0 or start + count > max_length:
+            raise ValueError(f"{message} Received: positions {start} to {start + count - 1}")
+    elif keras.backend.backend() == "tensorflow":
         import tensorflow as tf  # keras.ops has no check that a graph makes as it runs.
 
-        check = tf.debugging.assert_less_equal(end, max_length, message=f"{message} Received an end position:")
-        with tf.control_dependencies([check]):
-            return tf.identity(positions)
-    if end > max_length:
-        raise ValueError(f"{message} Received: end position {end}")
-    return positions
+        end = ops.cast(start_index, "int32") + ops.cast(length, "int32")
+        tf.debugging.assert_non_negative(start_index, message=f"{message} Received a start in x:")
+        tf.debugging.assert_less_equal(end, max_length, message=f"{message} Received an end in x:")

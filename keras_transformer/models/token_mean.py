@@ -7,6 +7,7 @@ import threading
 import keras
 
 
+@keras.saving.register_keras_serializable(package="keras_transformer")
 class TokenMean(keras.metrics.Mean):
     """Mean over batches, each weighted by its number of real tokens.
 

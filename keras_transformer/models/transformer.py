@@ -16,12 +16,13 @@ from keras_transformer.models.token_mean import TokenMean
 _FREE_FIELDS = ("dropout", "attention_dropout", "activation_dropout")
 
 
-def transformer(config: TransformerConfig, **kwargs) -> Transformer:
+def transformer(config: TransformerConfig, name: str = "transformer", dtype=None) -> Transformer:
     """Builds the Transformer that `config` describes.
 
     Args:
         config: A `TransformerConfig`.
-        **kwargs: `name` and `dtype` (a policy such as `"mixed_bfloat16"` for the whole model) of `keras.Model`.
+        name: Name of the model.
+        dtype: Dtype policy of the whole model, such as `"mixed_bfloat16"`. Defaults to Keras' global one.
 
     Returns:
         A functional `keras.Model`. Inputs: `source_ids` [B,S] and `target_ids` [B,T], int32, 0 is padding; target ids
@@ -42,7 +43,7 @@ def transformer(config: TransformerConfig, **kwargs) -> Transformer:
         #> (1, 3, 100)
         ```
     """
-    return Transformer(config, **kwargs)
+    return Transformer(config, name, dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -57,10 +58,10 @@ class Transformer(keras.Model):
         output_projection: A `keras.layers.Dense`, or None where the target embedding in reverse projects to logits.
     """
 
-    def __init__(self, config: TransformerConfig, **kwargs):
+    def __init__(self, config: TransformerConfig, name: str = "transformer", dtype=None):
         if not isinstance(config, TransformerConfig):
             raise ValueError(f"`config` must be a TransformerConfig. Received: {config!r}")
-        dtype = keras.dtype_policies.get(kwargs.pop("dtype", None) or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         parts = _make_layers(config, dtype)
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
@@ -69,8 +70,7 @@ class Transformer(keras.Model):
         super().__init__(
             inputs={"source_ids": source_ids, "target_ids": target_ids},
             outputs=logits,
-            name=kwargs.pop("name", "transformer"),
-            **kwargs,
+            name=name,
         )
         self.dtype_policy = dtype
         self.config = config
@@ -78,14 +78,17 @@ class Transformer(keras.Model):
         for name, part in parts.items():
             setattr(self, name, part)
 
-    def encoder(self) -> keras.Model:
+    def encoder(self, name: str = "encoder") -> keras.Model:
         """The left half of Figure 1 as a model of its own that shares this one's weights.
+
+        Args:
+            name: Name of the model.
 
         Returns:
             A functional `keras.Model` from `source_ids` [B,S] to the encoder's output [B,S,D], which carries the
             padding mask: layers put on top of it heed it.
         """
-        return keras.Model(self.input["source_ids"], self._memory, name="encoder")
+        return keras.Model(self.input["source_ids"], self._memory, name=name)
 
     def compile(self, *args, jit_compile=None, **kwargs):
         """`keras.Model.compile`, with XLA off under TensorFlow unless asked for.
@@ -96,6 +99,7 @@ class Transformer(keras.Model):
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches.
         """
+        self._default_jit_compile = jit_compile is None
         if jit_compile is None:
             jit_compile = False if keras.backend.backend() == "tensorflow" else "auto"
         super().compile(*args, jit_compile=jit_compile, **kwargs)
@@ -106,11 +110,19 @@ class Transformer(keras.Model):
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
 
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        if config and self._default_jit_compile:
+            config["jit_compile"] = None  # The default is the backend's under which the model is loaded.
+        return config
+
     def compile_from_config(self, config):
         # Keras asks for this where `compile` is overridden.
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if y is None:
+            raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
         if isinstance(self._loss_tracker, TokenMean):
             self._loss_tracker.weigh(_only(self.loss).token_count(_only(y)))
         return super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -119,14 +131,16 @@ class Transformer(keras.Model):
         return {
             "config": self.config.to_dict(),
             "name": self.name,
-            "trainable": self.trainable,
+            "frozen": [layer.name for layer in self.layers if not layer.trainable],
             "dtype": keras.dtype_policies.serialize(self.dtype_policy),
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        return cls(TransformerConfig.from_dict(config.pop("config")), **config)
+        model = cls(TransformerConfig.from_dict(config["config"]), config["name"], config["dtype"])
+        for name in config["frozen"]:
+            model.get_layer(name).trainable = False
+        return model
 
     def save_own_variables(self, store):
         # With the weights goes what they are weights of: Keras would load, say, the first four of six blocks and be
@@ -212,4 +226,4 @@ def _decode(config, parts, target_ids, memory, dtype):
         x = parts["decoder_norm"](x)
     project = parts["output_projection"]
     logits = project(x) if project else parts["target_embedding"](x, reverse=True)
-    return keras.layers.Identity(dtype=dtype, name="logits")(logits)
+    return keras.layers.Activation("linear", dtype=dtype, name="logits")(logits)

@@ -213,11 +213,82 @@ def test_user_errors_say_what_was_expected_and_received(query, memory):
     layer = layer_for(query)
     with pytest.raises(ValueError, match="kinds of arguments it was built for"):
         layer(query, memory)
-    with pytest.raises(ValueError, match=r"padding mask must have shape \[B,S\].*Received"):
-        layer(query, mask=PADDED)
-    with pytest.raises(ValueError, match=r"`attention_mask` must have shape.*Received"):
-        layer(query, attention_mask=CAUSAL)
+    with pytest.raises(ValueError, match=r"Self-attention takes `mask`.*Received: `value_mask`"):
+        layer(query, value_mask=PADDED[:, :T])
+    with pytest.raises(ValueError, match=r"takes `value_mask`. Received: `mask`"):
+        layer_for(query, memory)(query, memory, mask=PADDED)
     with pytest.raises(ValueError, match="`key` needs `value`"):
         MultiHeadAttention(2, 4)(query, key=memory)
     with pytest.raises(ValueError, match="not built"):
         MultiHeadAttention(2, 4).step(query, None)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("mask", (B, T + 1)),
+        ("mask", (B + 1, T)),
+        ("mask", (B, 1)),
+        ("mask", (T,)),
+        ("query_mask", (B, T, 1)),
+        ("attention_mask", (T, T)),
+        ("attention_mask", (B, T + 1, T)),
+        ("attention_mask", (B, 3, T, T)),
+        ("attention_mask", (B, T, 1)),
+    ],
+)
+def test_mask_of_another_shape_is_refused_when_called_and_when_a_model_is_made(query, symbolic, name, shape):
+    layer = layer_for(query)
+    mask = np.ones(shape, bool)
+    if symbolic:
+        query, mask = keras.KerasTensor(query.shape), keras.KerasTensor(shape, "bool")
+    with pytest.raises(ValueError, match=r"mask`? must be boolean, of shape \[2, .*Received: bool of shape"):
+        layer(query, **{name: mask})
+
+
+def test_additive_mask_is_refused(query):
+    with pytest.raises(ValueError, match=r"must be boolean.*Received: float32"):
+        layer_for(query)(query, attention_mask=np.where(CAUSAL, 0.0, -1e9)[None].astype("float32"))
+
+
+def test_explicit_mask_goes_before_the_carried_one(query):
+    layer = layer_for(query)
+    everything = np.ones((B, T), bool)
+    for name in ("mask", "query_mask"):
+        np.testing.assert_array_equal(layer(carried(query, PADDED[:, :T]), **{name: everything}), layer(query))
+
+
+def test_masks_may_be_given_by_position_in_a_functional_model(query, memory):
+    inputs, mask = keras.Input((T, D)), keras.Input((T,), dtype="bool")
+    layer = layer_for(query)
+    model = keras.Model([inputs, mask], layer(inputs, None, None, mask))
+    np.testing.assert_allclose(
+        model.predict([query, PADDED[:, :T]], verbose=0), layer(query, mask=PADDED[:, :T]), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("length", "queries", "index"), [(3, 1, 3), (3, 2, 2), (3, 1, -1), (0, 1, 0)])
+def test_index_outside_of_a_cache_is_refused(query, length, queries, index):
+    layer = layer_for(query)
+    for start in (index, keras.ops.convert_to_tensor(index)):
+        with pytest.raises(ValueError, match=f"`index` must leave room for {queries} queries.*Received: index={index}"):
+            layer.step(query[:, :queries], layer.empty_cache(B, length), start)
+
+
+def test_cache_methods_refuse_the_other_kind_of_layer(query, memory):
+    to_self, to_memory = layer_for(query), layer_for(query, memory)
+    for call in (
+        lambda: to_self.project(memory),
+        lambda: to_self.attend(query, to_memory.project(memory)),
+        lambda: to_memory.empty_cache(B),
+        lambda: to_memory.step(query, to_self.empty_cache(B)),
+    ):
+        with pytest.raises(ValueError, match="Received"):
+            call()
+
+
+def test_sequence_of_no_tokens_gives_an_output_of_no_tokens(query):
+    layer = layer_for(query)
+    assert layer(query[:, :0]).shape == (B, 0, D)
+    assert layer(query[:0]).shape == (0, T, D)

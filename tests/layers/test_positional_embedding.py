@@ -60,9 +60,13 @@ def test_start_index_continues_a_sequence(options, as_tensor):
 def test_learned_positions_end_where_they_end():
     layer = PositionalEmbedding(11, 6, positions="learned", max_length=4)
     assert layer(IDS).shape == (2, 4, 6)
-    for ids, start in ((np.ones((1, 5), int), 0), (np.ones((1, 1), int), 4), (np.ones((1, 2), int), 3)):
-        with pytest.raises(ValueError, match=r"past the 4 learned positions \(`max_length`\).*Received"):
-            layer(ids, start_index=start)
+    for length, start in ((5, 0), (1, 4), (2, 3), (1, -1)):
+        with pytest.raises(ValueError, match=r"within the 4 learned ones \(`max_length`\).*Received"):
+            layer(np.ones((1, length), int), start_index=start)
+    with pytest.raises(ValueError, match="within the 4 learned ones"):
+        layer(keras.Input((5,), dtype="int32"))
+    with pytest.raises(ValueError, match="`start_index` must be a whole number"):
+        layer(IDS, start_index=0.5)
 
 
 def test_learned_positions_end_in_a_graph_of_any_length_too():
@@ -72,8 +76,18 @@ def test_learned_positions_end_in_a_graph_of_any_length_too():
     layer.build()
     embed = tf.function(layer, input_signature=[tf.TensorSpec((None, None), "int32")])
     np.testing.assert_array_equal(embed(IDS), layer(IDS))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="past the 4 learned positions"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="within the 4 learned ones"):
         embed(np.ones((1, 5), "int32"))
+
+
+def test_learned_positions_past_the_end_are_nan_where_xla_drops_the_check():
+    import tensorflow as tf
+
+    layer = PositionalEmbedding(11, 6, positions="learned", max_length=4)
+    layer.build()
+    embed = tf.function(layer, input_signature=[tf.TensorSpec((None, None), "int32")], jit_compile=True)
+    output = embed(np.ones((1, 6), "int32"))
+    assert np.isfinite(output[:, :4]).all() and np.isnan(output[:, 4:]).all()
 
 
 def test_reverse_projects_with_the_embedding_matrix():
@@ -106,6 +120,8 @@ def test_user_errors_say_what_was_expected_and_received():
         ("positions", "rotary"),
         ("max_length", 5),
         ("sinusoid_layout", "thirds"),
+        ("scale", "no"),
+        ("mask_zero", None),
     ):
         with pytest.raises(ValueError, match=f"`{name}`.*Received"):
             PositionalEmbedding(**{"input_dim": 11, "output_dim": 6, name: value})

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from keras_transformer.models import TransformerConfig, transformer
@@ -51,6 +52,12 @@ def test_presets_are_the_documented_sizes():
 def test_config_round_trip_through_json():
     config = TransformerConfig.from_preset("small", 100, target_vocabulary_size=90, tie_embeddings="target")
     assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_numbers_of_numpy_become_pythons():
+    config = TransformerConfig(np.int64(100), dropout=np.float32(0.5), layer_norm_epsilon=np.float32(1e-5))
+    assert json.loads(json.dumps(config.to_dict()))["vocabulary_size"] == 100
+    assert transformer(dataclasses.replace(config, model_dim=8, encoder_layers=1, decoder_layers=1)).built
 
 
 def test_config_cannot_be_changed():

@@ -300,13 +300,61 @@ def test_learned_positions_refuse_a_longer_batch():
     import tensorflow as tf
 
     model = compiled(small(positions="learned", max_length=5))
-    with pytest.raises(ValueError, match="past the 5 learned positions"):
+    with pytest.raises(ValueError, match="within the 5 learned ones"):
         model.predict(X, verbose=0)
     ids = tf.TensorSpec((None, None), "int32")
     signature = ({"source_ids": ids, "target_ids": ids}, ids)
     dataset = tf.data.Dataset.from_generator(lambda: iter([(X, LABELS)]), output_signature=signature)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="past the 5 learned positions"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="within the 5 learned ones"):
         model.fit(dataset, verbose=0)
+
+
+def test_frozen_layers_stay_frozen_and_the_optimizer_goes_on(tmp_path):
+    model = small()
+    model.source_embedding.trainable = model.encoder_blocks[0].trainable = False
+    compiled(model).fit(X, LABELS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [w.name for w in loaded.trainable_weights] == [w.name for w in model.trainable_weights]
+    assert not loaded.encoder_blocks[0].trainable and loaded.encoder_blocks[1].trainable
+    assert int(loaded.optimizer.iterations) == 1
+    for one, other in zip(model.optimizer.variables, loaded.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_clone_and_models_of_inner_outputs_save_and_load(tmp_path):
+    model = small()
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    np.testing.assert_array_equal(predict(clone), predict(model))
+    hidden = model.get_layer("decoder_block_0").output
+    inner = keras.Model(model.input, {"hidden": hidden, "logits": model.output})
+    inner.save(tmp_path / "inner.keras")
+    loaded = keras.models.load_model(tmp_path / "inner.keras")
+    for name, expected in inner.predict(X, verbose=0).items():
+        np.testing.assert_array_equal(loaded.predict(X, verbose=0)[name], expected)
+
+
+def test_encoders_of_two_models_join_in_one():
+    inputs = keras.Input((None,), dtype="int32")
+    encoders = [small().encoder(name) for name in ("first", "second")]
+    joined = keras.layers.Add()([encoder(inputs) for encoder in encoders])
+    assert keras.Model(inputs, joined).predict(SOURCE, verbose=0).shape == (8, 6, 16)
+
+
+def test_default_of_xla_is_that_of_the_backend_that_loads(tmp_path):
+    assert compiled(small()).get_compile_config()["jit_compile"] is None
+    assert compiled(small(), jit_compile=True).get_compile_config()["jit_compile"] is True
+    compiled(small()).save(tmp_path / "model.keras")
+    assert keras.models.load_model(tmp_path / "model.keras").jit_compile is False
+
+
+def test_misspelt_arguments_and_missing_labels_are_refused():
+    config = TransformerConfig(V, **SIZES)
+    with pytest.raises(TypeError, match="dtpye"):
+        transformer(config, dtpye="mixed_bfloat16")
+    with pytest.raises(ValueError, match="needs labels.*Received: y=None"):
+        compiled(small()).fit(X, verbose=0)
 
 
 def test_anything_but_a_config_is_refused():
