@@ -1,6 +1,5 @@
 """The package as a stranger gets it."""
 
-import statistics
 import zipfile
 
 import pytest
@@ -17,7 +16,8 @@ print(time.perf_counter() - start)
 
 def test_import_takes_at_most_half_a_second_longer_than_that_of_keras(run_python):
     pairs = [[float(run_python(TIME_IMPORT, which)) for which in ("keras", "ours")] for _ in range(3)]
-    assert statistics.median(ours - stock for stock, ours in pairs) < 0.5
+    stock, ours = (min(times) for times in zip(*pairs, strict=True))  # The runs that nothing else disturbed.
+    assert ours - stock < 0.5
 
 
 WITHOUT_TEXT_LIBRARIES = """

@@ -121,9 +121,9 @@ class Transformer(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if y is None:
-            raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
         if isinstance(self._loss_tracker, TokenMean):
+            if y is None:
+                raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
             self._loss_tracker.weigh(_only(self.loss).token_count(_only(y)))
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
