@@ -19,6 +19,7 @@ class MaskedCrossentropy(keras.losses.Loss):
 
     No [B,T,V] one-hot is made. Arithmetic is in float32 at least. The mean is over the real tokens of all replicas
     under `tf.distribute`: however sentences fall on replicas, the gradient is that of one device with the whole batch.
+    A model of `transformer` takes it over all accumulated batches as well.
     Padding never changes the loss; a batch without any real token has loss 0. A label that is neither a token nor
     `ignore_class` makes the loss NaN, on every backend and device.
 

@@ -5,19 +5,17 @@ import zipfile
 import pytest
 
 TIME_IMPORT = """
-import sys, time
-start = time.perf_counter()
+import time
 import keras
-if "ours" in sys.argv:
-    import keras_transformer
+start = time.perf_counter()
+import keras_transformer
 print(time.perf_counter() - start)
 """
 
 
 def test_import_takes_at_most_half_a_second_longer_than_that_of_keras(run_python):
-    pairs = [[float(run_python(TIME_IMPORT, which)) for which in ("keras", "ours")] for _ in range(3)]
-    stock, ours = (min(times) for times in zip(*pairs, strict=True))  # The runs that nothing else disturbed.
-    assert ours - stock < 0.5
+    """The quickest of three, which other work on the machine has disturbed least."""
+    assert min(float(run_python(TIME_IMPORT)) for _ in range(3)) < 0.5
 
 
 WITHOUT_TEXT_LIBRARIES = """

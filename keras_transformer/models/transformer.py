@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_transformer.layers import DecoderBlock, EncoderBlock, PositionalEmbedding
 from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.models.accumulation import accumulation_of
 from keras_transformer.models.config import TransformerConfig
 from keras_transformer.models.token_mean import TokenMean
 
@@ -97,7 +98,8 @@ class Transformer(keras.Model):
         `jit_compile=True` where batches have few shapes.
 
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
-        batches, however sentences fell into batches.
+        batches, however sentences fell into batches; and with an optimizer that accumulates gradients, an update is the
+        one that a single batch of all the sentences would make (under TensorFlow; elsewhere batches weigh equally).
         """
         self._default_jit_compile = jit_compile is None
         if jit_compile is None:
@@ -106,7 +108,9 @@ class Transformer(keras.Model):
         if self.optimizer is not None:
             # Variables that the first step creates make TensorFlow trace that step twice: seconds.
             self.optimizer.build(self.trainable_variables)
+        self._accumulation = None
         if isinstance(_only(self.loss), MaskedCrossentropy):
+            self._accumulation = accumulation_of(self.optimizer)
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
 
@@ -124,8 +128,10 @@ class Transformer(keras.Model):
         if isinstance(self._loss_tracker, TokenMean):
             if y is None:
                 raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
-            self._loss_tracker.weigh(_only(self.loss).token_count(_only(y)))
-        return super().compute_loss(x, y, y_pred, sample_weight, training)
+            tokens = _only(self.loss).token_count(_only(y))
+            self._loss_tracker.weigh(tokens)
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        return self._accumulation.weigh(loss, tokens) if training and self._accumulation else loss
 
     def get_config(self):
         return {

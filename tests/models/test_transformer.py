@@ -236,6 +236,45 @@ def test_reported_loss_heeds_tokens_in_every_form_that_compile_takes(wrap):
     assert losses[0] == pytest.approx(float(MaskedCrossentropy()(LABELS, predict(model))), rel=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "jit_compile"), [("float32", False), ("float32", True), ("mixed_float16", False)])
+def test_accumulated_batches_make_the_update_of_one_batch_with_all_sentences(dtype, jit_compile):
+    """Two updates of four batches with few and many tokens each; the second window begins in the second epoch."""
+    labels = np.where(np.arange(8)[:, None] // 2 == 1, LABELS * (np.arange(5) < 1), LABELS)
+    assert len({int((labels[i : i + 2] != 0).sum()) for i in range(0, 8, 2)}) > 1
+
+    def train(batch_size, **accumulation):
+        keras.utils.set_random_seed(3)
+        model = small(dtype=dtype)
+        optimizer = keras.optimizers.SGD(0.1, **accumulation)
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=8.0)
+        model.compile(optimizer, MaskedCrossentropy(0.1), jit_compile=jit_compile)
+        history = model.fit(X, labels, batch_size=batch_size, epochs=2, shuffle=False, verbose=0).history
+        return model.get_weights(), history["loss"]
+
+    (whole, losses), (accumulated, accumulated_losses) = train(8), train(2, gradient_accumulation_steps=4)
+    tolerance = 1e-6 if dtype == "float32" else 1e-3
+    assert accumulated_losses == pytest.approx(losses, abs=10 * tolerance)
+    for one, other in zip(accumulated, whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=tolerance)
+
+
+def test_training_that_stops_between_accumulated_batches_goes_on_from_there(tmp_path):
+    """The batches that are accumulated and the tokens in them are saved with the optimizer."""
+
+    def batch(i):
+        return {name: ids[2 * i : 2 * i + 2] for name, ids in X.items()}, LABELS[2 * i : 2 * i + 2]
+
+    model = small()
+    model.compile(keras.optimizers.SGD(0.1, gradient_accumulation_steps=4), MaskedCrossentropy())
+    model.train_on_batch(*batch(0)), model.train_on_batch(*batch(1))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    for i in (2, 3):
+        model.train_on_batch(*batch(i)), loaded.train_on_batch(*batch(i))
+    for one, other in zip(loaded.get_weights(), model.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-7)
+
+
 def test_other_losses_are_reported_as_keras_reports_them():
     model = small()
     stock = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
