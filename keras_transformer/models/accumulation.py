@@ -11,7 +11,8 @@ class TokenAccumulation:
 
     Keras averages the gradients of `gradient_accumulation_steps` batches, so that a token in a batch of few would count
     for more than one in a batch of many. Here, with c_i tokens in batch i, the gradient of batch i counts
-    c_i / (c_1 + ... + c_n): the update is that of one batch with all the sentences.
+    c_i / (c_1 + ... + c_n): the update is that of one batch with all the sentences. For one replica: Keras itself
+    cannot accumulate gradients on several.
 
     Args:
         optimizer: A built optimizer with `gradient_accumulation_steps`. The tokens counted so far become one of its
@@ -35,7 +36,8 @@ class TokenAccumulation:
         total = before + tokens
         # What is accumulated is a mean already, over the tokens before; it becomes its part of the mean over all. So
         # the sum needs no knowledge of the batches to come.
-        _scale(self._optimizer._accumulated_gradients, before / ops.maximum(total, 1.0))
+        for gradient in self._optimizer._accumulated_gradients:
+            gradient.assign(gradient * (before / ops.maximum(total, 1.0)))
         self._tokens.assign(total)
         weight = ops.cast(steps * tokens / ops.maximum(total, 1.0), loss.dtype)  # Keras divides by steps.
         value = ops.stop_gradient(loss)
@@ -48,14 +50,3 @@ def accumulation_of(optimizer) -> TokenAccumulation | None:
     if keras.backend.backend() != "tensorflow" or not getattr(optimizer, "gradient_accumulation_steps", None):
         return None
     return TokenAccumulation(optimizer)
-
-
-def _scale(variables, factor):
-    """Multiplies each replica's own variables, whose values differ, by a factor."""
-    import tensorflow as tf
-
-    def update(strategy, factor):
-        for variable in variables:
-            strategy.extended.update(variable.value, lambda v, f: v.assign(v * f), args=(factor,), group=False)
-
-    tf.distribute.get_replica_context().merge_call(update, args=(factor,))
