@@ -21,7 +21,12 @@ class TokenAccumulation:
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
-        self._tokens = optimizer.add_variable((), name="accumulated_tokens", aggregation="only_first_replica")
+        earlier = [variable for variable in optimizer.variables if variable.name == "accumulated_tokens"]
+        self._tokens = (  # A model may be compiled anew with the same optimizer.
+            earlier[0]
+            if earlier
+            else optimizer.add_variable((), name="accumulated_tokens", aggregation="only_first_replica")
+        )
 
     def weigh(self, loss, tokens):
         """The loss of a batch, with its value as it is and its gradient weighted; called once for each batch.
