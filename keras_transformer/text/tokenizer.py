@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,9 +127,12 @@ class Tokenizer(tf.Module):
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model to a file, whole or not at all."""
         target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, delete=False) as file:
-            file.write(self.model)
-        os.replace(file.name, target)
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            unfinished.write_bytes(self.model)
+            os.replace(unfinished, target)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
     @property
     def vocabulary_size(self) -> int:

@@ -186,6 +186,17 @@ def test_model_inside_a_model_gives_the_same_result(case):
     np.testing.assert_allclose(outer.predict(tensors, verbose=0), inner.predict(tensors, verbose=0), atol=1e-6)
 
 
+@pytest.mark.parametrize("case", ["self_attention", "feed_forward", "encoder_block"])
+def test_time_distributed_layer_gives_each_step_its_own_result(case):
+    layer, (tensor,) = make(case)
+    inputs = keras.Input((3, *tensor.shape[1:]))
+    model = keras.Model(inputs, keras.layers.TimeDistributed(layer)(inputs))
+    steps = np.stack([tensor, 2 * tensor, -tensor], axis=1)
+    output = model.predict(steps, verbose=0)
+    for i in range(3):
+        np.testing.assert_allclose(output[:, i], layer(steps[:, i]), atol=1e-5)
+
+
 @every_case
 def test_layer_keeps_a_dtype_of_its_own(case):
     """F11: one layer in float32 in a model of another precision."""

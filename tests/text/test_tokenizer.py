@@ -147,6 +147,9 @@ def test_identity_keeps_full_width_punctuation_and_nfkc_does_not():
 
 def test_saved_file_gives_the_same_tokenizer(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "tokenizer.model")
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "tokenizer.model").stat().st_mode == (tmp_path / "usual").stat().st_mode
+    (tmp_path / "usual").unlink()
     loaded = Tokenizer.from_file(tmp_path / "tokenizer.model")
     assert loaded.checksum == tokenizer.checksum
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.model"]
