@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator
 
-from keras_transformer._checks import check_bool, check_choice, check_positive
+from keras_transformer.data.checked_pairs import CheckedPairs
 from keras_transformer.data.lines import count_lines, read_lines
-from keras_transformer.data.report import DataReport
-
-_BAD_LINES = ("raise", "skip")
 
 
-class ParallelCorpus:
+class ParallelCorpus(CheckedPairs):
     r"""Sentence pairs from two line-aligned files, or from two columns of a tab-separated one.
 
     Files are plain or gzip, UTF-8 whatever the locale, with lines that end at LF or CRLF; a byte order mark at the
@@ -65,12 +60,9 @@ class ParallelCorpus:
         max_bytes: int = 10_000,
         drop_duplicates: bool = True,
     ):
+        super().__init__(bad_lines, max_bytes, drop_duplicates)
         self.source, self.target = os.fspath(source), None if target is None else os.fspath(target)
         self.columns = columns
-        self.bad_lines = check_choice("bad_lines", bad_lines, _BAD_LINES)
-        self.max_bytes = check_positive("max_bytes", max_bytes)
-        self.drop_duplicates = check_bool("drop_duplicates", drop_duplicates)
-        self.report = DataReport()
         lines = count_lines(self.source)
         if self.target is not None and lines != (target_lines := count_lines(self.target)):
             raise ValueError(
@@ -78,59 +70,13 @@ class ParallelCorpus:
                 f"Received: {self.source} with {lines} lines and {self.target} with {target_lines}"
             )
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        self.report = report = DataReport()
-        seen: set[bytes] = set()
-        for number, row in enumerate(self._rows(), start=1):
-            report.read += 1
-            pair, problem = _parse(row, self.columns if self.target is None else (0, 1))
-            cause, place = problem or (self._unwanted(pair, seen), 0)
-            if cause is None:
-                report.kept += 1
-                yield pair
-                continue
-            file = self.target if place == 1 and self.target is not None else self.source
-            if problem and self.bad_lines == "raise":
-                raise ValueError(f'{file}:{number}: {_EXPECTED[cause]} bad_lines="skip" leaves such lines out.')
-            report.drop(cause, f"{file}:{number}")
-
     def _rows(self):
-        if self.target is None:
-            return (line.split(b"\t") for line in read_lines(self.source))
-        return zip(read_lines(self.source), read_lines(self.target), strict=True)
+        if self.target is not None:
+            yield from zip(read_lines(self.source), read_lines(self.target), strict=True)
+            return
+        for line in read_lines(self.source):
+            cells = line.split(b"\t")
+            yield [cells[column] for column in self.columns] if len(cells) > max(self.columns) else None
 
-    def _unwanted(self, pair, seen):
-        """The cause for which a pair that is text is left out, or None."""
-        blank = [not sentence for sentence in pair]
-        if any(blank):
-            return "blank" if all(blank) else "one_sided_blank"
-        if max(len(sentence.encode()) for sentence in pair) > self.max_bytes:
-            return "too_long"
-        if self.drop_duplicates:
-            digest = hashlib.blake2b("\t".join(pair).encode(), digest_size=16).digest()
-            if digest in seen:
-                return "duplicate"
-            seen.add(digest)
-        return None
-
-
-_EXPECTED = {
-    "invalid_utf8": "the line must be valid UTF-8, and is not.",
-    "nul": "the line must be text, and has a NUL character.",
-    "columns": "the line must have a column for each language, and has too few.",
-}
-
-
-def _parse(row, columns):
-    """The pair of a row of bytes, or None and the problem: its cause and the side, 0 or 1."""
-    if len(row) <= max(columns):
-        return None, ("columns", 0)
-    sentences = []
-    for side, column in enumerate(columns):
-        try:
-            sentences.append(row[column].decode("utf-8").strip())
-        except UnicodeDecodeError:
-            return None, ("invalid_utf8", side)
-        if "\0" in sentences[-1]:
-            return None, ("nul", side)
-    return tuple(sentences), None
+    def _place(self, number, side):
+        return f"{self.target if side == 1 and self.target is not None else self.source}:{number}"
