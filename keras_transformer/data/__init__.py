@@ -1,6 +1,9 @@
-"""Parallel text in files to checked sentence pairs."""
+"""Parallel text in files to checked sentence pairs, and pairs to batches for `model.fit`."""
 
+from keras_transformer.data.batches import TokenBatches
 from keras_transformer.data.corpus import ParallelCorpus
 from keras_transformer.data.report import DataReport
+from keras_transformer.data.subwords import SubwordSampling
+from keras_transformer.data.tokenized import TokenizedCorpus
 
-__all__ = ["DataReport", "ParallelCorpus"]
+__all__ = ["DataReport", "ParallelCorpus", "SubwordSampling", "TokenBatches", "TokenizedCorpus"]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 
 import keras
 import numpy as np
+from keras import ops
 
+from keras_transformer._checks import check_above_zero, check_positive
 from keras_transformer.layers import DecoderBlock, EncoderBlock, PositionalEmbedding
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models.accumulation import accumulation_of
 from keras_transformer.models.config import TransformerConfig
+from keras_transformer.models.distribution import reducible_logs
+from keras_transformer.models.r_drop import disagreement, twice
 from keras_transformer.models.token_mean import TokenMean
 
 # Fields that a model may differ in from the one whose weights it loads: they act in training only.
@@ -91,8 +96,8 @@ class Transformer(keras.Model):
         """
         return keras.Model(self.input["source_ids"], self._memory, name=name)
 
-    def compile(self, *args, jit_compile=None, **kwargs):
-        """`keras.Model.compile`, with XLA off under TensorFlow unless asked for.
+    def compile(self, *args, jit_compile=None, r_drop=None, micro_batches=1, **kwargs):
+        """`keras.Model.compile`, with XLA off under TensorFlow unless asked for, R-Drop and micro-batches.
 
         Keras would turn it on, and XLA compiles anew, for seconds, for every new length of a batch. Say
         `jit_compile=True` where batches have few shapes.
@@ -100,7 +105,25 @@ class Transformer(keras.Model):
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches; and with an optimizer that accumulates gradients, an update is the
         one that a single batch of all the sentences would make (under TensorFlow; elsewhere batches weigh equally).
+
+        Args:
+            *args: As of `keras.Model.compile`.
+            **kwargs: As well.
+            jit_compile: Whether to use XLA.
+            r_drop: Weight of the divergence between two passes over each batch with other dropout, alpha of R-Drop
+                (Liang et al., 2021; they use 5 for translation); None for one pass. Takes twice the time and memory of
+                a step. The loss of a step is half that of the paper, mean CE + alpha/2 * divergence for each token, so
+                that it compares with the loss without; `evaluate` takes one pass and reports the mean CE alone. Needs
+                a `MaskedCrossentropy`.
+            micro_batches: Parts that each batch is computed in, one after the other, for want of memory. The update is
+                that of the whole batch. Needs a `MaskedCrossentropy` and TensorFlow.
+
+        Raises:
+            ValueError: If `r_drop` is not above 0, `micro_batches` not at least 1, or either has no such loss beside
+                it.
         """
+        self._r_drop = None if r_drop is None else check_above_zero("r_drop", r_drop)
+        self._micro_batches = check_positive("micro_batches", micro_batches)
         self._default_jit_compile = jit_compile is None
         if jit_compile is None:
             jit_compile = False if keras.backend.backend() == "tensorflow" else "auto"
@@ -113,25 +136,100 @@ class Transformer(keras.Model):
             self._accumulation = accumulation_of(self.optimizer)
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
+        elif self._r_drop or self._micro_batches > 1:
+            raise ValueError(
+                f"`r_drop` and `micro_batches` need a MaskedCrossentropy as the loss. Received: loss={self.loss!r}"
+            )
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        if config and self._default_jit_compile:
-            config["jit_compile"] = None  # The default is the backend's under which the model is loaded.
+        if config:
+            config.update(r_drop=self._r_drop, micro_batches=self._micro_batches)
+            if self._default_jit_compile:
+                config["jit_compile"] = None  # The default is the backend's under which the model is loaded.
         return config
 
     def compile_from_config(self, config):
         # Keras asks for this where `compile` is overridden.
         self.compile(**keras.saving.deserialize_keras_object(config))
 
+    def train_step(self, *args):
+        *state, data = args  # JAX hands the state of the variables first.
+        if self._micro_batches > 1:
+            return reducible_logs(self._train_in_parts(data))
+        return reducible_logs(super().train_step(*state, twice(data) if self._r_drop else data))
+
+    def _train_in_parts(self, data):
+        import tensorflow as tf
+
+        from keras_transformer.models.micro_batches import accumulate
+
+        tokens = _only(self.loss).token_count(_only(keras.utils.unpack_x_y_sample_weight(data)[1]))
+        logs = {}
+
+        def gradients_of(part):
+            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(twice(part) if self._r_drop else part)
+            with tf.GradientTape() as tape:
+                y_pred = self(x, training=True)
+                loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
+                share = _only(self.loss).token_count(_only(part[1])) / ops.maximum(tokens, 1.0)
+                scaled = self.optimizer.scale_loss(loss * ops.cast(share, loss.dtype))
+            replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras has divided by their number.
+            self._loss_tracker.update_state(loss * replicas)
+            logs.update(self.compute_metrics(x, y, y_pred, sample_weight))
+            return tape.gradient(scaled, self.trainable_weights)
+
+        gradients = accumulate(data, self._micro_batches, gradients_of)
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
+        return logs
+
+    def test_step(self, *args):
+        return reducible_logs(super().test_step(*args))
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if isinstance(self._loss_tracker, TokenMean):
-            if y is None:
-                raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
-            tokens = _only(self.loss).token_count(_only(y))
-            self._loss_tracker.weigh(tokens)
+        if not isinstance(self._loss_tracker, TokenMean):
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
+        if y is None:
+            raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
+        crossentropy, labels = _only(self.loss), _only(y)
+        tokens = crossentropy.token_count(labels)
+        self._loss_tracker.weigh(tokens)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        if training and self._r_drop:
+            divergence = disagreement(_only(y_pred), ops.not_equal(labels, crossentropy.ignore_class))
+            # Of T tokens in each pass, 2 T are counted.
+            loss = loss + self._r_drop * ops.cast(divergence / ops.maximum(tokens, 1.0), loss.dtype)
         return self._accumulation.weigh(loss, tokens) if training and self._accumulation else loss
+
+    @property
+    def trained_tokens(self) -> int:
+        """Real target tokens of the epoch so far, in `fit` with a `MaskedCrossentropy`; R-Drop's two passes count once."""
+        return int(self._loss_tracker.count) // (2 if self._r_drop else 1)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        # To learn the shapes of metrics, Keras takes a batch from the data and averages it over the replicas, which
+        # fails on ids. The shapes are known.
+        if self._distribute_strategy is not None:
+            ids = np.zeros((1, 1), "int32")
+            super()._maybe_symbolic_build(data_batch=({"source_ids": ids, "target_ids": ids}, ids))
+
+    def save_weights(self, filepath, overwrite=True, **kwargs):
+        """`keras.Model.save_weights`, and a file `*.weights.h5` appears whole or not at all.
+
+        So a process that is killed while it saves leaves the file that was there before.
+        """
+        path = os.fspath(filepath)
+        if kwargs or not path.endswith(".weights.h5") or "://" in path or (os.path.exists(path) and not overwrite):
+            super().save_weights(filepath, overwrite, **kwargs)
+            return
+        folder, name = os.path.split(path)
+        unfinished = os.path.join(folder, f".{os.getpid()}.{name}")
+        try:
+            super().save_weights(unfinished)
+            os.replace(unfinished, path)
+        finally:
+            if os.path.exists(unfinished):
+                os.remove(unfinished)
 
     def get_config(self):
         return {

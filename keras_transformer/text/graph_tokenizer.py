@@ -31,6 +31,6 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
     """See `tensorflow_text.SentencepieceTokenizer`; `model` is bytes, ids are int32."""
 
-    def __init__(self, model: bytes, **kwargs):
-        super().__init__(model, out_type=tf.int32, **kwargs)
+    def __init__(self, model: bytes):
+        super().__init__(model, out_type=tf.int32)
         self._model_resource = _SharedModel(model)

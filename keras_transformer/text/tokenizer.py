@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer._checks import check_choice, check_positive, check_rate
+from keras_transformer._checks import check_above_zero, check_choice, check_positive, check_rate
 from keras_transformer.text.graph_tokenizer import GraphTokenizer
 from keras_transformer.text.libraries import sentencepiece
 
@@ -186,22 +186,22 @@ class Tokenizer(tf.Module):
         with tf.control_dependencies([check for check in checks if check is not None]):
             return self._graph_tokenizer.detokenize(tf.identity(ids))
 
-    def sampler(self, alpha: float):
-        """Subword sampling, for training only: another segmentation at every call.
+    def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """Subword sampling, for training only: the ids of texts cut into pieces at random, in Python.
 
         Args:
-            alpha: For a unigram model the smoothing of the distribution over segmentations (Kudo, 2018; 0 is uniform);
-                for BPE the share of merges left out (Provilkov et al., 2020; 0 is none).
-
-        Returns:
-            A function like `tokenize`.
+            texts: Texts.
+            alpha: For a unigram model the smoothing of the distribution over segmentations (Kudo, 2018; near 0 it is
+                uniform); for BPE the share of merges left out (Provilkov et al., 2020; near 0 few).
+            seed: An integer; the same seed gives the same pieces.
 
         Raises:
-            ValueError: If `alpha` is not in [0, 1).
+            ValueError: If `alpha` is not between 0 and 1.
         """
-        check_rate("alpha", alpha)
-        sampling = GraphTokenizer(self.model, nbest_size=-1, alpha=alpha)
-        return lambda texts: sampling.tokenize(_valid_utf8(texts))
+        check_rate("alpha", check_above_zero("alpha", alpha))
+        sentencepiece.set_random_generator_seed(seed % 2**32)  # Of this thread.
+        texts = [_without_lone_surrogates(text) for text in texts]
+        return self._processor.encode(texts, enable_sampling=True, nbest_size=-1, alpha=alpha)
 
 
 class _Corpus:

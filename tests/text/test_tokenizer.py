@@ -57,11 +57,10 @@ def test_ids_and_texts_are_the_same_in_graph_and_in_python(tokenizer):
 
 def test_tokenizer_and_its_graphs_outlive_a_new_random_seed(tokenizer):
     """Seeding clears TensorFlow's kernels, and with them resources that have no name."""
-    tokenize, sample = tf.function(tokenizer.tokenize), tokenizer.sampler(0.1)
+    tokenize = tf.function(tokenizer.tokenize)
     expected = tokenize(["I love fruit."]).to_list()
     keras.utils.set_random_seed(5)
     assert tokenize(["I love fruit."]).to_list() == tokenizer.tokenize(["I love fruit."]).to_list() == expected
-    assert tokenizer.detokenize(sample(["I love fruit."])).numpy()[0] == b"I love fruit."
     dataset = tf.data.Dataset.from_tensors(["I love fruit."]).map(tokenizer.tokenize)
     keras.utils.set_random_seed(6)
     assert next(iter(dataset)).to_list() == expected
@@ -119,15 +118,23 @@ def test_empty_batch_gives_an_empty_result(tokenizer):
     assert tokenizer.detokenize(ids).shape == (0,)
 
 
-def test_sampling_varies_the_pieces_and_keeps_the_text(tokenizer):
-    sample = tokenizer.sampler(0.3)
-    ids = sample(["He drinks water and eats fruit"] * 30)
-    assert len({tuple(row) for row in ids.to_list()}) > 5
-    assert set(tokenizer.detokenize(ids).numpy()) == {b"He drinks water and eats fruit"}
-    plain = tokenizer.tokenize(["He drinks water and eats fruit"] * 2).to_list()
-    assert plain[0] == plain[1]
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_sampling_varies_the_pieces_keeps_the_text_and_repeats_by_seed(model_type):
+    tokenizer = Tokenizer.train(SENTENCES, vocabulary_size=310, model_type=model_type)
+    text = "He drinks water and eats fruit"
+    ids = tokenizer.sample([text] * 30, alpha=0.3, seed=1)
+    assert len({tuple(row) for row in ids}) > 5
+    assert {tokenizer.decode(row) for row in ids} == {text}
+    assert tokenizer.sample([text] * 30, alpha=0.3, seed=1) == ids
+    assert tokenizer.sample([text] * 30, alpha=0.3, seed=2) != ids
+    assert tokenizer.sample([text], alpha=0.3, seed=-1)
+    assert tokenizer.encode(text) == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("alpha", [0, 1.5, float("nan"), "0.1"])
+def test_sampling_refuses_an_alpha_out_of_range(tokenizer, alpha):
     with pytest.raises(ValueError, match="`alpha`.*Received"):
-        tokenizer.sampler(1.5)
+        tokenizer.sample(["I love fruit."], alpha=alpha, seed=1)
 
 
 def test_training_twice_gives_the_same_tokenizer_and_another_text_another(tokenizer):

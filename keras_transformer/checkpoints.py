@@ -1,0 +1,129 @@
+"""Weights on disk: folders that hold a whole model, and the average of checkpoints (section 6.1)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_transformer.models import Transformer, TransformerConfig, transformer
+
+
+def average_checkpoints(paths: Sequence[str | os.PathLike], config: TransformerConfig) -> Transformer:
+    """A model whose weights are the mean of those in checkpoints.
+
+    Weights alone are averaged: what the files hold of an optimizer is left out. The mean is taken in float64 and kept
+    in the dtype of the weights, so that the average of equal checkpoints is equal to them.
+
+    Args:
+        paths: Files `*.weights.h5` of `save_weights`, of one and the same model.
+        config: The `TransformerConfig` of that model.
+
+    Returns:
+        A `Transformer`, not compiled.
+
+    Raises:
+        ValueError: If there is no path, or a file cannot be read or holds the weights of another model.
+    """
+    if not paths:
+        raise ValueError("An average needs at least one checkpoint. Received: none")
+    model = transformer(config, dtype="float32")
+    sums = [np.zeros(weight.shape, "float64") for weight in model.weights]
+    for path in paths:
+        load_weights(model, path)
+        for total, weight in zip(sums, model.get_weights(), strict=True):
+            total += weight
+    model.set_weights(
+        [(total / len(paths)).astype(weight.dtype) for total, weight in zip(sums, model.weights, strict=True)]
+    )
+    return model
+
+
+def load_weights(model: Transformer, path: str | os.PathLike) -> None:
+    """Loads a `*.weights.h5` file, the optimizer's state too where the model is compiled.
+
+    Raises:
+        ValueError: If the file is missing, broken, or holds the weights of another model; the message names it.
+    """
+    try:
+        model.load_weights(path)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"Could not load the weights in {os.fspath(path)}: {error}") from error
+
+
+def save_preset(folder: str | os.PathLike, model: Transformer, source_tokenizer, target_tokenizer=None) -> None:
+    """Writes what a translation needs to a folder: `config.json`, `model.weights.h5` and the tokenizers.
+
+    Args:
+        folder: The folder, made if need be.
+        model: A `Transformer`.
+        source_tokenizer: A `Tokenizer`.
+        target_tokenizer: The target side's own; None where both sides share one.
+    """
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    save_tokenizers(path, source_tokenizer, target_tokenizer)
+    write_json(path / "config.json", {"model": model.config.to_dict()})
+    bare = transformer(model.config, dtype="float32")
+    bare.set_weights(model.get_weights())
+    bare.save_weights(path / "model.weights.h5")  # Without the optimizer's state, three times as much.
+
+
+def load_preset(folder: str | os.PathLike, dtype=None):
+    """Opens what `save_preset` wrote, a run folder too.
+
+    Args:
+        folder: The folder.
+        dtype: Dtype policy of the model. Defaults to Keras' global one.
+
+    Returns:
+        The triple `(model, source_tokenizer, target_tokenizer)`; the tokenizers are one object where they are shared.
+
+    Raises:
+        ValueError: If a part is missing or broken; the message names it.
+    """
+    path = Path(folder)
+    try:
+        fields = json.loads((path / "config.json").read_text(encoding="utf-8"))["model"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{os.fspath(folder)} holds no finished model: {error}") from error
+    model = transformer(TransformerConfig.from_dict(fields), dtype=dtype)
+    load_weights(model, path / "model.weights.h5")
+    return model, *load_tokenizers(path)
+
+
+def save_tokenizers(folder: Path, source, target=None) -> None:
+    """Writes `tokenizer.model`, or `source.model` and `target.model` where each side has its own."""
+    if target is None or target is source:
+        source.save(folder / "tokenizer.model")
+    else:
+        source.save(folder / "source.model")
+        target.save(folder / "target.model")
+
+
+def load_tokenizers(folder: Path):
+    """The pair `(source, target)` of what `save_tokenizers` wrote."""
+    from keras_transformer.text import Tokenizer
+
+    if (folder / "source.model").exists():
+        return Tokenizer.from_file(folder / "source.model"), Tokenizer.from_file(folder / "target.model")
+    shared = Tokenizer.from_file(folder / "tokenizer.model")
+    return shared, shared
+
+
+def write_json(path: Path, content) -> None:
+    """Writes a file of JSON, whole or not at all."""
+    unfinished = path.with_name(f".{os.getpid()}.{path.name}")
+    unfinished.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def read_json(path: Path):
+    """Reads what `write_json` wrote. Raises ValueError, naming the file, if it cannot."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"Could not read {path}: {error}") from error

@@ -1,0 +1,106 @@
+"""The command line: `keras-transformer train`, `evaluate`, `recipe`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+import yaml
+
+app = typer.Typer(
+    help="Trains encoder-decoder Transformers for translation.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+Data = Annotated[
+    Optional[Path],  # noqa: UP045  Typer reads this at run time.
+    typer.Option("--data", help="Folder with local copies of public data sets; else they are downloaded."),
+]
+
+
+@app.callback()
+def _options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False):
+    os.environ["KERAS_TRANSFORMER_DEBUG"] = "1" if debug else ""
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe (demo, multi30k-en-de, ...) or a YAML file.")],
+    to: Annotated[Optional[Path], typer.Option(help="The run folder; runs/RECIPE by default.")] = None,  # noqa: UP045
+    data: Data = None,
+    options: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--set", help="An option of the recipe: --set training.epochs=3. May be repeated."),
+    ] = None,
+):
+    """Train a model; the same command goes on where a killed one was.
+
+    Example: keras-transformer train demo --to runs/demo
+    """
+    from keras_transformer.training import Run, load_recipe
+
+    loaded = load_recipe(recipe, _parse(options or []))
+    Run(loaded, to or Path("runs") / Path(recipe).stem, data).train()
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    source: Annotated[Optional[Path], typer.Option(help="Source file, instead of the recipe's test set.")] = None,  # noqa: UP045
+    reference: Annotated[Optional[Path], typer.Option(help="Its reference translations.")] = None,  # noqa: UP045
+    data: Data = None,
+):
+    """Score a trained model on its recipe's test set, or on a pair of files, with greedy decoding.
+
+    Example: keras-transformer evaluate runs/multi30k-en-de --data PATH
+    """
+    from keras_transformer.training.run import evaluate_run
+
+    if (source is None) != (reference is None):
+        raise ValueError(f"--source and --reference go together. Received: {source=!s}, {reference=!s}")
+    for score in evaluate_run(run, source, reference, data).values():
+        print(score)
+
+
+@app.command()
+def recipe(name: Annotated[Optional[str], typer.Argument(help="Name of a recipe; none for the annotated one.")] = None):  # noqa: UP045
+    """Print a recipe, to start one of your own from; without a name every option, its default and its meaning.
+
+    Example: keras-transformer recipe multi30k-en-de > my.yaml
+    """
+    from keras_transformer.training.recipe import annotated_recipe, recipe_text
+
+    print(recipe_text(name) if name else annotated_recipe(), end="")
+
+
+def _parse(options):
+    parsed = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set takes NAME=VALUE, such as training.epochs=3. Received: --set {option}")
+        try:
+            parsed[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"The value of --set {key} is no YAML. Received: {value}") from error
+    return parsed
+
+
+def main() -> None:
+    """Runs the command line; a user's mistake is one line on standard error and the exit status 2."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        app()
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from the last epoch.", file=sys.stderr)
+        sys.exit(130)
+    except (ValueError, ImportError) as error:
+        if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
+            raise
+        print(f"keras-transformer: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,330 @@
+"""The run loop: from a recipe to a trained model, all of it in one folder."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+import yaml
+
+from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores
+from keras_transformer.checkpoints import (
+    average_checkpoints,
+    load_preset,
+    load_tokenizers,
+    load_weights,
+    read_json,
+    save_preset,
+    save_tokenizers,
+    write_json,
+)
+from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus
+from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.models import transformer
+from keras_transformer.schedules import InverseSquareRootSchedule, NoamSchedule
+from keras_transformer.text import Tokenizer
+from keras_transformer.training.corpora import RecipeCorpora
+from keras_transformer.training.recipe import Corpus, Recipe, load_recipe
+from keras_transformer.training.scoring import score_model, scores_as_dict
+
+# Options that a run may go on with when they have changed since it began.
+_FREE_OPTIONS = tuple(
+    f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
+)
+
+
+class Run:
+    """One training, in one folder; the same call goes on where a killed one was.
+
+    Args:
+        recipe: A `Recipe`.
+        folder: The run folder. It will hold `recipe.yaml`, `tokenizer.model`, `data_report.json`, `data/`, `logs/` for
+            TensorBoard, `history.csv`, `checkpoints/`, `backup/`, and at the end the best model (`config.json`,
+            `model.weights.h5`) with its `scores.json`.
+        data: Folder with local copies of public data sets; None to download them.
+
+    Raises:
+        ValueError: If the folder holds a run of another recipe.
+    """
+
+    def __init__(self, recipe: Recipe, folder: str | os.PathLike, data: str | os.PathLike | None = None):
+        self.recipe, self.folder, self._data = recipe, Path(folder), data
+        self._strategy = _strategy(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
+        cluster = self._strategy.cluster_resolver
+        self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
+        self._open_folder()
+
+    def _open_folder(self):
+        options = self.recipe.model_dump(mode="json")
+        path = self.folder / "recipe.yaml"
+        if path.exists():
+            before = _fixed_options(yaml.safe_load(path.read_text(encoding="utf-8")))
+            changed = [key for key, value in _fixed_options(options).items() if before.get(key) != value]
+            if changed:
+                raise ValueError(
+                    f"{self.folder} holds a run of another recipe: choose another folder, or delete it. Received: other "
+                    f"values of {', '.join(changed)}"
+                )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._worker == 0:
+            path.write_text(yaml.safe_dump(options, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+    def train(self) -> dict[str, Any]:
+        """Trains, or goes on, and writes the best model; returns what `scores.json` holds.
+
+        Raises:
+            ValueError: If a corpus, a tokenizer or a checkpoint is not as it should be; the message names it.
+        """
+        training = self.recipe.training
+        if self._finished():
+            self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
+            return read_json(self.folder / "scores.json")
+        keras.utils.set_random_seed(training.seed)
+        keras.config.set_dtype_policy(training.precision)
+        train, validation, validation_pairs = self._read_data()
+        with self._strategy.scope():
+            model = self._make_model()
+            callbacks, backup = self._callbacks(model, validation_pairs, train)
+            done = backup.restore(model)
+            steps = backup.steps_per_epoch
+            self._say(
+                f"{model.count_params():,} parameters, {len(train.corpus):,} pairs, {train.steps_per_epoch:,} batches a "
+                f"pass, {steps:,} updates an epoch, {training.epochs} epochs"
+                + (f", {done} of them done" if done else "")
+            )
+            _trim_history(self.folder / "history.csv", done)
+            started = time.perf_counter()
+            if done < training.epochs:
+                model.fit(
+                    train.distributed(self._strategy, first_batch=done * steps),
+                    validation_data=validation.distributed(self._strategy),
+                    epochs=training.epochs,
+                    initial_epoch=done,
+                    steps_per_epoch=steps,
+                    callbacks=callbacks,
+                    verbose=(1 if sys.stdout.isatty() else 2) if self._worker == 0 else 0,
+                )
+            self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
+        return self._finish(model.config, validation_pairs) if self._worker == 0 else {}
+
+    def _read_data(self):
+        options, data = self.recipe.training, self.recipe.data
+        corpora = RecipeCorpora(data.train, data, self._data)
+        validation_corpora = RecipeCorpora(data.validation, data, self._data)
+        validation_pairs = list(validation_corpora)
+        self._tokenizers = self._make_tokenizers(corpora)
+        folder = self.folder / "data" / f"worker-{self._worker}"
+        if folder.exists():
+            corpus = TokenizedCorpus.from_folder(folder)
+        else:
+            corpus = TokenizedCorpus.from_pairs(corpora, *self._tokenizers, data.max_length, folder)
+            reports = {"train": corpora.reports, "validation": validation_corpora.reports}
+            for title, report in itertools.chain.from_iterable(part.items() for part in reports.values()):
+                self._say(f"{title}: {report}")
+            if corpus.left_out:
+                self._say(f"{corpus.left_out:,} training pairs left out: over {data.max_length} tokens on a side")
+            content = {
+                part: {title: dataclasses.asdict(report) for title, report in parts.items()}
+                for part, parts in reports.items()
+            }
+            write_json(self.folder / "data_report.json", {**content, "over_max_length": corpus.left_out})
+        sampling = options.subword_sampling and SubwordSampling(
+            *self._tokenizers, options.subword_sampling, data.max_length
+        )
+        train = TokenBatches(corpus, options.batch_tokens, options.seed, options.fixed_lengths, sampling or None)
+        validation = TokenizedCorpus.from_pairs(validation_pairs, *self._tokenizers, data.max_length)
+        batches = TokenBatches(validation, options.batch_tokens, fixed_lengths=options.fixed_lengths)
+        return train, batches, validation_pairs
+
+    def _make_tokenizers(self, corpora):
+        options = self.recipe.tokenizer
+        if self.recipe.training.init_from:
+            tokenizers = load_tokenizers(Path(self.recipe.training.init_from))
+            self._check_tokenizers(tokenizers)
+        elif any((self.folder / name).exists() for name in ("tokenizer.model", "target.model")):
+            return load_tokenizers(self.folder)
+        else:
+            arguments = options.model_dump(exclude={"shared", "max_sentences"})
+            sides = [(0, 1)] if options.shared else [(0,), (1,)]
+            tokenizers = []
+            for side in sides:
+                pairs = itertools.islice(corpora, options.max_sentences)
+                texts = (pair[i] for pair in pairs for i in side)
+                tokenizers.append(Tokenizer.train(texts, max_sentence_bytes=self.recipe.data.max_bytes, **arguments))
+            tokenizers = (tokenizers[0], tokenizers[-1])
+        save_tokenizers(self.folder, *tokenizers)
+        return tokenizers
+
+    def _check_tokenizers(self, tokenizers):
+        """A run that goes on must have the tokenizers that it began with."""
+        if (self.folder / "data").exists():
+            before = [tokenizer.checksum for tokenizer in load_tokenizers(self.folder)]
+            if before != [tokenizer.checksum for tokenizer in tokenizers]:
+                raise ValueError(
+                    f"The tokenizers of init_from must be those that this run began with. Received: others in "
+                    f"{self.recipe.training.init_from} than in {self.folder}"
+                )
+
+    def _make_model(self):
+        recipe, training = self.recipe, self.recipe.training
+        model = transformer(recipe.transformer_config(*(tokenizer.vocabulary_size for tokenizer in self._tokenizers)))
+        options = recipe.optimizer
+        if options.schedule == "noam":
+            rate = NoamSchedule(model.config.model_dim, options.warmup_steps, options.scale)
+        else:
+            rate = InverseSquareRootSchedule(options.peak_learning_rate, options.warmup_steps)
+        arguments = options.model_dump(include={"beta_1", "beta_2", "epsilon", "global_clipnorm"})
+        if options.ema_momentum:
+            arguments.update(use_ema=True, ema_momentum=options.ema_momentum)
+        model.compile(
+            optimizer=keras.optimizers.Adam(rate, **arguments),
+            loss=MaskedCrossentropy(label_smoothing=training.label_smoothing),
+            metrics=[MaskedAccuracy(), Perplexity()],
+            jit_compile=training.jit_compile,
+            r_drop=training.r_drop,
+            micro_batches=training.micro_batches,
+        )
+        if training.init_from:
+            self._start_from(model, Path(training.init_from))
+        return model
+
+    def _start_from(self, model, folder):
+        """Weights, and if asked the optimizer's state, of an earlier run."""
+        weights = folder / "model.weights.h5"
+        if self.recipe.training.keep_optimizer:
+            checkpoints = LastCheckpoints(folder / "checkpoints").paths()
+            if not checkpoints:
+                raise ValueError(f"keep_optimizer needs a run with checkpoints. Received: init_from={folder}")
+            load_weights(model, checkpoints[-1])
+        bare = transformer(model.config)  # Without an optimizer, as the file.
+        load_weights(bare, weights)
+        model.set_weights(bare.get_weights())
+
+    def _callbacks(self, model, validation_pairs, train):
+        training, chief = self.recipe.training, self._worker == 0
+        decoder = GreedyDecoder(model, *self._tokenizers)
+        mode = "min" if training.monitor == "val_loss" else "max"
+        scores = TranslationScores(
+            decoder, validation_pairs, self.recipe.data.target_language, training.translate_every, samples=2 * chief
+        )
+        callbacks: list = (
+            [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)] if self.recipe.optimizer.ema_momentum else []
+        )
+        callbacks += [TokensPerSecond(), scores]
+        if training.patience:
+            callbacks.append(keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode))
+        if chief:
+            callbacks += [
+                LastCheckpoints(self._checkpoints, training.average_last),
+                keras.callbacks.ModelCheckpoint(
+                    str(self._checkpoints / "best.weights.h5"),
+                    monitor=training.monitor,
+                    mode=mode,
+                    save_best_only=True,
+                    save_weights_only=True,
+                ),
+                keras.callbacks.CSVLogger(self.folder / "history.csv", append=True),
+                keras.callbacks.TensorBoard(self.folder / "logs", write_graph=False),
+            ]
+        backup = Backup(
+            self.folder / "backup",
+            training.steps_per_epoch or train.steps_per_epoch,
+            callbacks,
+            seed=training.seed,
+            read_only=not chief,
+        )
+        return [*callbacks, backup], backup
+
+    @property
+    def _checkpoints(self):
+        return self.folder / "checkpoints"
+
+    def _finish(self, config, validation_pairs):
+        """Takes the better of the averaged last checkpoints and the best single one, and scores it."""
+        keras.config.set_dtype_policy("float32")
+        last = LastCheckpoints(self._checkpoints).paths()[-self.recipe.training.average_last :]
+        candidates = {f"average of the last {len(last)} checkpoints": last}
+        if (self._checkpoints / "best.weights.h5").exists():
+            candidates["best checkpoint"] = [self._checkpoints / "best.weights.h5"]
+        results = {}
+        for name, paths in candidates.items():
+            model = average_checkpoints(paths, config)
+            results[name] = (self._score(model, validation_pairs), model)
+            self._say(f"{name}: validation {results[name][0]['bleu']}")
+        name = max(results, key=lambda name: results[name][0]["bleu"].value)
+        validation, model = results[name]
+        save_preset(self.folder, model, *self._tokenizers)
+        scores = {"model": name, "epochs": self.recipe.training.epochs, "validation": scores_as_dict(validation)}
+        if self.recipe.data.test:
+            test = list(RecipeCorpora(self.recipe.data.test, self.recipe.data, self._data))
+            scores["test"] = scores_as_dict(self._score(model, test))
+            self._say("test:", *scores["test"].values(), sep="\n  ")
+        write_json(self.folder / "scores.json", scores)
+        self._say(f"The best model ({name}) is in {self.folder}.")
+        return scores
+
+    def _score(self, model, pairs):
+        return score_model(GreedyDecoder(model, *self._tokenizers), pairs, self.recipe.data.target_language)
+
+    def _finished(self):
+        path = self.folder / "scores.json"
+        return path.exists() and read_json(path)["epochs"] >= self.recipe.training.epochs
+
+    def _say(self, *lines, sep="\n"):
+        if self._worker == 0:
+            print(*lines, sep=sep, flush=True)
+
+
+def _strategy(distribution):
+    if distribution == "mirrored":
+        return tf.distribute.MirroredStrategy()
+    if distribution == "multi_worker":
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    return tf.distribute.get_strategy()
+
+
+def _fixed_options(options):
+    """The options that must not change within a run, by their dotted names."""
+    flat = {f"{section}.{key}": value for section, fields in options.items() for key, value in fields.items()}
+    return {key: value for key, value in flat.items() if key not in _FREE_OPTIONS}
+
+
+def _trim_history(path, epochs):
+    """Leaves out the rows of epochs that will be done again."""
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*rows[:1], *(row for row in rows[1:] if row and int(row[0]) < epochs)])
+
+
+def evaluate_run(folder, source=None, reference=None, data=None):
+    """The scores of a trained run on a pair of files, or else on the test set of its recipe.
+
+    Args:
+        folder: The run folder.
+        source: File of source sentences.
+        reference: File of their translations.
+        data: Folder with local copies of public data sets.
+
+    Raises:
+        ValueError: If the run is not finished or there is no test set.
+    """
+    model, *tokenizers = load_preset(folder)
+    recipe = load_recipe(Path(folder) / "recipe.yaml")
+    corpora = [Corpus(source=str(source), target=str(reference))] if source else recipe.data.test
+    if not corpora:
+        raise ValueError(f"The recipe has no test set: name a source and a reference file. Received: {folder}")
+    pairs = list(RecipeCorpora(corpora, recipe.data.model_copy(update={"drop_duplicates": False}), data))
+    return score_model(GreedyDecoder(model, *tokenizers), pairs, recipe.data.target_language)
