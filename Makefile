@@ -5,7 +5,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test check peers clean
 
-demo: .venv/demo.stamp  ## Trains a small model and shows what it learnt.
+demo: .venv/demo.stamp  ## Trains a model on the embedded phrasebook and translates what it never saw.
 	$(BIN)/python training/demo.py
 
 test: check  ## Runs ruff, mypy and the tests.
@@ -20,11 +20,11 @@ peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with
 
 # A stamp is as old as the last install from its files: make installs again only when one of them has changed.
 .venv/demo.stamp: requirements.txt pyproject.toml | .venv/made.stamp
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable .
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable '.[train]'
 	touch $@
 
 .venv/dev.stamp: requirements-dev.txt requirements.txt pyproject.toml | .venv/made.stamp
-	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable .
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable '.[train]'
 	touch $@
 
 .venv/peers.stamp: requirements-peers.txt .venv/dev.stamp

@@ -8,18 +8,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import h5py  # type: ignore[import-untyped]
 import keras
 import numpy as np
 
 from keras_transformer._checks import check_integer, check_positive
-from keras_transformer.checkpoints import write_json
-
-# What Keras' callbacks forget in a new process, and need to go on as if there had been no break.
-_STATE = {
-    keras.callbacks.ModelCheckpoint: ("best",),
-    keras.callbacks.EarlyStopping: ("best", "best_epoch", "wait"),
-}
 
 
 class TranslationScores(keras.callbacks.Callback):
@@ -36,7 +31,7 @@ class TranslationScores(keras.callbacks.Callback):
         samples: Translations to print.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or the references cannot be scored.
     """
 
     def __init__(
@@ -47,6 +42,7 @@ class TranslationScores(keras.callbacks.Callback):
         self._sources, self._references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.frequency, self.samples = check_positive("frequency", frequency), check_integer("samples", samples)
         self._signature_printed = False
+        self._score(self._references)  # What is wrong with them shows before an epoch has passed.
         self.scores: dict[str, float] = {}
 
     def on_epoch_end(self, epoch, logs=None):
@@ -56,21 +52,26 @@ class TranslationScores(keras.callbacks.Callback):
             logs.update(self.scores)
 
     def _translate(self):
-        from keras_transformer.evaluate import score_translations
-
         translations = self._decoder.translate(self._sources)
-        scores = score_translations(
-            hypotheses=translations,
-            references=self._references,
-            target_language=self._target_language,
-            metrics=("bleu", "chrf"),
-        )
+        # A model that has learnt little may well say a line break, of which sentences to score have none.
+        scores = self._score([" ".join(translation.splitlines()) for translation in translations])
         self.scores = {f"val_{name}": score.value for name, score in scores.items()}
         lines = [] if self._signature_printed else [str(score) for score in scores.values()]
         self._signature_printed = True
         for row in range(min(self.samples, len(self._sources))):
             lines.append(f"  {self._sources[row]}  ->  {translations[row]}")
-        print("", *lines, sep="\n", file=sys.stderr, flush=True)
+        if lines:
+            print("", *lines, sep="\n", file=sys.stderr, flush=True)
+
+    def _score(self, translations):
+        from keras_transformer.evaluate import score_translations
+
+        return score_translations(
+            hypotheses=translations,
+            references=self._references,
+            target_language=self._target_language,
+            metrics=("bleu", "chrf"),
+        )
 
 
 class TokensPerSecond(keras.callbacks.Callback):
@@ -97,7 +98,7 @@ class LastCheckpoints(keras.callbacks.Callback):
     """Saves a checkpoint after every epoch and keeps the last few, to average them (section 6.1).
 
     Args:
-        folder: Where they go, as `epoch-0001.weights.h5` and so on.
+        folder: Where they go, as `epoch-0001.weights.h5` and so on, and nothing else does.
         keep: How many.
 
     Raises:
@@ -111,87 +112,133 @@ class LastCheckpoints(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.model.save_weights(self.folder / f"epoch-{epoch + 1:04d}.weights.h5")
-        for path in self.paths()[: -self.keep]:
-            path.unlink()
+        for path in self.paths():
+            if not epoch + 1 - self.keep < _number(path) <= epoch + 1:  # Later ones are of another training.
+                path.unlink()
 
     def paths(self) -> list[Path]:
         """The checkpoints that there are, oldest first."""
-        return sorted(self.folder.glob("epoch-*.weights.h5"), key=lambda path: int(path.name[6:].split(".")[0]))
+        return sorted(self.folder.glob("epoch-*.weights.h5"), key=_number)
 
 
-class Backup(keras.callbacks.BackupAndRestore):
-    """Keras' `BackupAndRestore`, with all that a training needs to go on as if it had not been killed.
+def _number(path):
+    return int(path.name.removeprefix("epoch-").split(".")[0])
 
-    A backup is made before each epoch. With the weights and the optimizer's state it holds what Keras' callbacks know
-    (the best score, the patience used up), and the epoch comes from the optimizer's own count of updates: files that
-    belong to different moments, as a kill between two writes leaves them, cannot be mixed. The seeds of dropout are
-    set anew for each epoch, so that they do not depend on what was before. The order of the data is the caller's: see
-    `TokenBatches.dataset`.
+
+# What callbacks forget in a new process, and need to go on as if there had been no break.
+_STATE = {
+    TranslationScores: ("scores",),
+    keras.callbacks.ModelCheckpoint: ("best",),
+    keras.callbacks.EarlyStopping: ("best", "best_epoch", "wait"),
+    keras.callbacks.ReduceLROnPlateau: ("best", "wait", "cooldown_counter"),
+}
+
+
+class Backup(keras.callbacks.Callback):
+    """As Keras' `BackupAndRestore`, with all that a training needs to go on as if it had not been killed.
+
+    A backup is made before each epoch but the first: one file with the weights, the optimizer's state, the epoch, and
+    what other callbacks know (the best score, the patience used up). It appears whole or not at all, and the one before
+    is kept. The seeds of dropout are set anew for each epoch, so that they do not depend on what was before. The order
+    of the data is the caller's: see `TokenBatches.dataset`.
 
     Put it last in the list of callbacks.
 
     Args:
-        folder: Where backups go.
-        steps_per_epoch: Updates of an epoch, as `fit` has it.
+        folder: Where backups go, and nothing else does.
+        steps_per_epoch: Batches of an epoch, as `fit` has it: a backup of epochs of another length is refused.
         callbacks: The other callbacks of the list.
         seed: Seed of dropout, an integer.
         read_only: Whether to restore only, as all workers but the first do.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an argument is out of range, or a callback is an `EarlyStopping` that restores the best weights:
+            they are in no backup. A `ModelCheckpoint` keeps them.
     """
 
     def __init__(
         self, folder: str | os.PathLike, steps_per_epoch: int, callbacks=(), seed: int = 0, read_only: bool = False
     ):
-        super().__init__(os.fspath(folder), delete_checkpoint=False, double_checkpoint=True)
+        super().__init__()
         self._folder, self._callbacks, self._read_only = Path(folder), list(callbacks), read_only
         self.steps_per_epoch = check_positive("steps_per_epoch", steps_per_epoch)
         self.seed = check_integer("seed", seed)
-        self._first_update: int | None = None
+        for callback in self._callbacks:
+            if getattr(callback, "restore_best_weights", False):
+                raise ValueError(
+                    "A backup does not hold the best weights: let a ModelCheckpoint keep them. "
+                    f"Received: {type(callback).__name__} with restore_best_weights=True"
+                )
+        self._paths = [self._folder / f"{name}.weights.h5" for name in ("latest", "previous")]
+        self._restored: dict[str, Any] = {}
 
     def restore(self, model) -> int:
-        """Loads the newest whole backup into a compiled model; returns the epochs done, 0 where there is none."""
-        if self._first_update is None:  # An optimizer that has learnt elsewhere does not begin at 0.
-            self._first_update = int(model.optimizer.iterations)
-        self.set_model(model)
-        super().on_train_begin()
-        epochs = (int(model.optimizer.iterations) - self._first_update) // self.steps_per_epoch
-        model._initial_epoch = epochs
-        return epochs
+        """Loads the newest whole backup into a compiled model; returns the epochs done, 0 where there is none.
+
+        Raises:
+            ValueError: If there are backups and none is whole, or they are those of another model or of epochs of
+                another length.
+        """
+        self._restored, problems = {}, []
+        for path in filter(Path.exists, self._paths):
+            try:
+                with h5py.File(path) as file:
+                    state = json.loads(file.attrs["backup"])
+                if state["steps_per_epoch"] != self.steps_per_epoch:
+                    raise ValueError(
+                        f"The backup in {self._folder} is of epochs of {state['steps_per_epoch']} steps. "
+                        f"Received: steps_per_epoch={self.steps_per_epoch}"
+                    )
+                model.load_weights(path)
+            except (OSError, KeyError) as error:
+                problems.append(f"{path}: {error}")
+            else:
+                self._restored = state
+                break
+        if problems and not self._restored:
+            raise ValueError(f"No backup is whole. Received: {'; '.join(problems)}")
+        model._initial_epoch = self._restored.get("epochs", 0)  # As BackupAndRestore tells it to `fit`.
+        return model._initial_epoch
 
     def on_train_begin(self, logs=None):
-        epochs = self.restore(self.model)
-        path = self._state_path(epochs)
-        state = json.loads(path.read_text(encoding="utf-8")) if epochs and path.exists() else {}
-        for key, attributes in state.items():
-            callback = self._stateful().get(key)
-            for name, value in attributes.items() if callback else ():
-                setattr(callback, name, value)
+        self.restore(self.model)
+        callbacks = self._stateful()
+        for key, attributes in self._restored.get("callbacks", {}).items():
+            for name, value in attributes.items() if key in callbacks else ():
+                setattr(callbacks[key], name, value)
 
     def on_epoch_begin(self, epoch, logs=None):
-        if epoch and not self._read_only and epoch != self.model._initial_epoch:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            state = {
-                key: {name: _plain(getattr(callback, name)) for name in _attributes(callback)}
-                for key, callback in self._stateful().items()
-            }
-            write_json(self._state_path(epoch), state)
-            self._current_epoch = epoch
-            self._save_model()
-            for path in self._folder.glob("callbacks-*.json"):
-                if int(path.stem.split("-")[1]) < epoch - 1:
-                    path.unlink()
-        self._seed_dropout(epoch)
-
-    def on_epoch_end(self, epoch, logs=None):
-        """Nothing: a callback may have put averaged weights in the model until the next epoch begins."""
-
-    def _seed_dropout(self, epoch):
+        # And not at an epoch's end: there a callback may have put averaged weights in the model.
+        if epoch and not self._read_only and epoch != self._restored.get("epochs"):
+            self._save(epoch)
         states = [variable for variable in self.model.variables if "seed_generator_state" in variable.path]
         for number, variable in enumerate(states):
             seeds = np.random.SeedSequence([self.seed % 2**32, epoch, number]).generate_state(2)
             variable.assign(np.array([seeds[0], 0], dtype=variable.dtype))
+
+    def on_train_end(self, logs=None):
+        self.model._initial_epoch = None  # The next `fit` begins where it is told to.
+
+    def _save(self, epoch):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for leftover in self._folder.glob(".*.weights.h5"):  # Of a process that was killed here.
+            leftover.unlink()
+        state = {
+            "epochs": epoch,
+            "steps_per_epoch": self.steps_per_epoch,
+            "callbacks": {
+                key: {name: _plain(getattr(callback, name)) for name in _attributes(callback)}
+                for key, callback in self._stateful().items()
+            },
+        }
+        latest, previous = self._paths
+        unfinished = self._folder / ".unfinished.weights.h5"
+        self.model.save_weights(unfinished)
+        with h5py.File(unfinished, "a") as file:
+            file.attrs["backup"] = json.dumps(state)
+        if latest.exists():
+            os.replace(latest, previous)
+        os.replace(unfinished, latest)
 
     def _stateful(self):
         return {
@@ -200,14 +247,11 @@ class Backup(keras.callbacks.BackupAndRestore):
             if _attributes(callback)
         }
 
-    def _state_path(self, epoch):
-        return self._folder / f"callbacks-{epoch}.json"
-
 
 def _attributes(callback):
     return next((names for kind, names in _STATE.items() if isinstance(callback, kind)), ())
 
 
 def _plain(value):
-    """A number for JSON; None stays."""
+    """A number for JSON; None stays, and so does a dict of numbers."""
     return value.item() if isinstance(value, np.generic) else value

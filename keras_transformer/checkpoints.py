@@ -50,7 +50,7 @@ def load_weights(model: Transformer, path: str | os.PathLike) -> None:
     """
     try:
         model.load_weights(path)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ValueError(f"Could not load the weights in {os.fspath(path)}: {error}") from error
 
 
@@ -87,21 +87,23 @@ def load_preset(folder: str | os.PathLike, dtype=None):
     """
     path = Path(folder)
     try:
-        fields = json.loads((path / "config.json").read_text(encoding="utf-8"))["model"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{os.fspath(folder)} holds no finished model: {error}") from error
-    model = transformer(TransformerConfig.from_dict(fields), dtype=dtype)
+        config = TransformerConfig.from_dict(read_json(path / "config.json")["model"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} holds no finished model, by its config.json: {error!r}") from error
+    model = transformer(config, dtype=dtype)
     load_weights(model, path / "model.weights.h5")
     return model, *load_tokenizers(path)
 
 
 def save_tokenizers(folder: Path, source, target=None) -> None:
     """Writes `tokenizer.model`, or `source.model` and `target.model` where each side has its own."""
-    if target is None or target is source:
-        source.save(folder / "tokenizer.model")
-    else:
-        source.save(folder / "source.model")
-        target.save(folder / "target.model")
+    shared = target is None or target is source
+    named = {"tokenizer.model": source} if shared else {"source.model": source, "target.model": target}
+    for name in ("tokenizer.model", "source.model", "target.model"):
+        if name in named:
+            named[name].save(folder / name)
+        else:
+            (folder / name).unlink(missing_ok=True)  # Of what was in the folder before.
 
 
 def load_tokenizers(folder: Path):

@@ -8,11 +8,31 @@ import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 import keras_transformer
+import keras_transformer.callbacks
+import keras_transformer.checkpoints
 import keras_transformer.data
+import keras_transformer.data.phrasebook
+import keras_transformer.data.public
+import keras_transformer.data.tensorflow_datasets
+import keras_transformer.decoding
+import keras_transformer.evaluate
 import keras_transformer.text
+import keras_transformer.training
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = list(find_examples(ROOT / "README.md", ROOT / "keras_transformer"))
+EXAMPLES = list(find_examples(ROOT / "README.md", ROOT / "training" / "README.md", ROOT / "keras_transformer"))
+SUBPACKAGES = (
+    keras_transformer.callbacks,
+    keras_transformer.checkpoints,
+    keras_transformer.data,
+    keras_transformer.data.phrasebook,
+    keras_transformer.data.public,
+    keras_transformer.data.tensorflow_datasets,
+    keras_transformer.decoding,
+    keras_transformer.evaluate,
+    keras_transformer.text,
+    keras_transformer.training,
+)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
@@ -21,12 +41,12 @@ def test_example_runs_and_prints_what_it_says(example: CodeExample, eval_example
     if example.prefix == "python":
         eval_example.run_print_check(example)
     else:
-        assert example.prefix == "sh"
+        assert example.prefix in ("sh", "json")
 
 
 def public_objects():
     modules = [getattr(keras_transformer, name) for name in keras_transformer.__all__ if name != "__version__"]
-    for module in (*modules, keras_transformer.data, keras_transformer.text):
+    for module in (*modules, *SUBPACKAGES):
         assert module.__doc__
         for name, value in vars(module).items():
             if not name.startswith("_") and getattr(value, "__module__", "").startswith(module.__name__):

@@ -24,12 +24,14 @@ class TokenBatches:
 
     Args:
         corpus: A `TokenizedCorpus`.
-        batch_tokens: Cells of a batch, padding counted, that neither side exceeds: pairs times longest sentence.
+        batch_tokens: Cells of a batch, padding counted, that neither side exceeds: pairs times longest sentence. With
+            `subword_sampling` it counts the usual pieces, and a batch may come out larger.
         seed: Seed of the order, an integer; None for one pass in order of length, for validation.
         fixed_lengths: None for batches as long as their longest sentence. Or lengths, for XLA, which compiles anew
             for each new shape: a batch is padded to the least of them that fits, and has the same number of rows as
             every other of its length, rows without tokens if need be.
-        subword_sampling: A `SubwordSampling`, which cuts words into other pieces at every pass; for training only.
+        subword_sampling: A `SubwordSampling`, which cuts words into other pieces at every pass; for training only. A
+            sentence that would outgrow its fixed length keeps its usual pieces.
 
     Attributes:
         steps_per_epoch: Number of batches in the first pass; others have about as many.
@@ -63,14 +65,10 @@ class TokenBatches:
         self.corpus = corpus
         self.batch_tokens = check_positive("batch_tokens", batch_tokens)
         self.seed = None if seed is None else check_integer("seed", seed)
-        self.fixed_lengths = (
-            None
-            if fixed_lengths is None
-            else sorted(check_positive("fixed_lengths", length) for length in fixed_lengths)
-        )
+        self.fixed_lengths = None if fixed_lengths is None else _check_lengths(fixed_lengths, batch_tokens)
         self.subword_sampling = subword_sampling
         self._longest = corpus.lengths.max(axis=-1)
-        limit = min(batch_tokens, self.fixed_lengths[-1]) if self.fixed_lengths else batch_tokens
+        limit = batch_tokens if self.fixed_lengths is None else self.fixed_lengths[-1]
         if self._longest.max() > limit:
             raise ValueError(
                 f"A pair must fit in a batch, which has room for {limit} tokens a sentence: give a lower `max_length` "
@@ -95,7 +93,7 @@ class TokenBatches:
 
     def _cut(self, order, first_batch_tokens):
         if self.fixed_lengths is not None:
-            return self._cut_fixed(order)
+            return self._cut_fixed(order, self.fixed_lengths)
         batches, start, width, room = [], 0, 0, first_batch_tokens
         for end, length in enumerate(self._longest[order].tolist()):
             width = max(width, length)
@@ -104,9 +102,9 @@ class TokenBatches:
                 start, width, room = end, length, self.batch_tokens
         return [*batches, order[start:]]
 
-    def _cut_fixed(self, order):
-        classes = np.searchsorted(self.fixed_lengths, self._longest[order])
-        groups = ((self._rows(length), order[classes == i]) for i, length in enumerate(self.fixed_lengths))
+    def _cut_fixed(self, order, lengths):
+        classes = np.searchsorted(lengths, self._longest[order])
+        groups = ((self._rows(length), order[classes == i]) for i, length in enumerate(lengths))
         return [group[i : i + rows] for rows, group in groups for i in range(0, len(group), rows)]
 
     def _rows(self, length):
@@ -122,26 +120,27 @@ class TokenBatches:
         Args:
             first_batch: Batches to leave out at the start, to go on with a training.
         """
-        return self._dataset(first_batch, [0], 1)
+        return self._dataset(first_batch, [0], 1, endless=self.seed is not None)
 
     def distributed(self, strategy: tf.distribute.Strategy, first_batch: int = 0):
-        """The same for `fit` in the scope of a `tf.distribute` strategy: replica r of R gets rows r, r+R, ... of a batch.
+        """The same for `fit` in the scope of a `tf.distribute` strategy, over all of whose devices a batch is spread.
 
-        So each step sees the batch that it would see on one device.
+        Replica r of R gets rows r, r + R, r + 2R and so on, so that each step sees the batch that one device would see.
+        Endless always: give `fit` its `steps_per_epoch`, or `validation_steps`.
         """
         if strategy.num_replicas_in_sync == 1:
-            return self.dataset(first_batch)
+            return self._dataset(first_batch, [0], 1, endless=True)
 
         def of_pipeline(context):
             here = context.num_replicas_in_sync // context.num_input_pipelines
             replicas = range(context.input_pipeline_id * here, (context.input_pipeline_id + 1) * here)
-            return self._dataset(first_batch, replicas, context.num_replicas_in_sync)
+            return self._dataset(first_batch, replicas, context.num_replicas_in_sync, endless=True)
 
         return strategy.distribute_datasets_from_function(of_pipeline)
 
-    def _dataset(self, first_batch, replicas, num_replicas):
+    def _dataset(self, first_batch, replicas, num_replicas, endless):
         def generate():
-            for key, indices in self._stream(first_batch):
+            for key, indices in self._stream(first_batch, endless):
                 for replica in replicas:
                     yield self._batch(key, indices, replica, num_replicas)
 
@@ -149,39 +148,47 @@ class TokenBatches:
         dataset = tf.data.Dataset.from_generator(
             generate, output_signature=({"source_ids": ids, "target_ids": ids}, ids)
         )
-        if self.seed is not None:
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
-        elif num_replicas == 1:
-            dataset = dataset.apply(tf.data.experimental.assert_cardinality(max(self.steps_per_epoch - first_batch, 0)))
-        return dataset.prefetch(8)
+        size = tf.data.INFINITE_CARDINALITY if endless else max(self.steps_per_epoch - first_batch, 0)
+        return dataset.apply(tf.data.experimental.assert_cardinality(size)).prefetch(8)
 
-    def _stream(self, first_batch) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
+    def _stream(self, first_batch, endless) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
         """Batches from `first_batch` on, each behind the number of its pass and its own within it."""
         for epoch in itertools.count():
             plan = self.plan(epoch)
             for number in range(min(first_batch, len(plan)), len(plan)):
                 yield (epoch, number), plan[number]
             first_batch = max(first_batch - len(plan), 0)
-            if self.seed is None:
+            if not endless:
                 return
 
     def _batch(self, key, indices, replica, num_replicas):
         lengths = self.corpus.lengths[indices]
-        indices = indices[replica::num_replicas]
+        mine = slice(replica, None, num_replicas)
+        length = self.fixed_lengths and self.fixed_lengths[np.searchsorted(self.fixed_lengths, lengths.max())]
         if self.subword_sampling is None:
-            sides = [self.corpus.padded(side, indices, lengths[:, side].max()) for side in (0, 1)]
+            sides = [self.corpus.padded(side, indices[mine], lengths[:, side].max()) for side in (0, 1)]
         else:
-            seed = (self.seed or 0, *key, replica)
-            sides = self.subword_sampling.resample([self.corpus[i] for i in indices], seed)
-        if self.fixed_lengths is not None:
-            length = self.fixed_lengths[np.searchsorted(self.fixed_lengths, lengths.max())]
+            seeds = np.random.SeedSequence([part % 2**64 for part in (self.seed or 0, *key)])
+            pairs = [self.corpus[i] for i in indices[mine]]
+            sides = self.subword_sampling.resample(pairs, seeds.generate_state(len(indices))[mine], length)
+        if length:
             rows = -(-self._rows(length) // num_replicas)
             sides = [_fill(side, rows, length) for side in sides]
-        elif not len(indices):  # A batch of fewer pairs than replicas.
+        elif not len(indices[mine]):  # A batch of fewer pairs than replicas.
             sides = [_fill(side, 1, 1) for side in sides]
         source, labels = sides
         target = np.pad(labels[:, :-1], ((0, 0), (1, 0)), constant_values=_BOS) * (labels != 0)
         return {"source_ids": source, "target_ids": target}, labels
+
+
+def _check_lengths(lengths, batch_tokens):
+    lengths = sorted(check_positive("fixed_lengths", length) for length in lengths)
+    if not lengths or lengths[-1] > batch_tokens:
+        raise ValueError(
+            "`fixed_lengths` must be at least one length, and none above `batch_tokens`. "
+            f"Received: fixed_lengths={lengths}, {batch_tokens=}"
+        )
+    return lengths
 
 
 def _fill(rows, count, width):

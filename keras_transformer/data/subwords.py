@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import numpy as np
 
-from keras_transformer._checks import check_above_zero
+from keras_transformer._checks import check_above_zero, check_positive, check_rate
+
+_SAMPLER = threading.Lock()  # SentencePiece encodes a list in threads of its own, with the seed that was set last.
 
 
 class SubwordSampling:
     """Cuts the sentences of a batch into pieces anew, at random (Kudo, 2018; Provilkov et al., 2020).
 
-    For training only, and repeatable: what a batch becomes depends on its number and the seed of the batches.
+    For training only, and repeatable: what a pair becomes depends on its text and its seed alone.
 
     Args:
         source_tokenizer: A `Tokenizer`.
@@ -24,24 +29,31 @@ class SubwordSampling:
 
     def __init__(self, source_tokenizer, target_tokenizer=None, alpha: float = 0.1, max_length: int = 256):
         self._tokenizers = (source_tokenizer, target_tokenizer or source_tokenizer)
-        self.alpha, self.max_length = check_above_zero("alpha", alpha), max_length
+        self.alpha = check_rate("alpha", check_above_zero("alpha", alpha))
+        self.max_length = check_positive("max_length", max_length)
 
-    def resample(self, pairs, seed) -> list[np.ndarray]:
+    def resample(
+        self, pairs: Sequence[tuple[list[int], list[int]]], seeds: Sequence[int], longest: int | None = None
+    ) -> list[np.ndarray]:
         """Source and target of other pieces, int32 [B,S] and [B,T], for pairs of ids with eos.
 
         Args:
             pairs: B pairs of lists of ids.
-            seed: Integers that say which sample.
+            seeds: B integers, the seed of each pair.
+            longest: A limit below `max_length` for these pairs.
         """
-        state = int(np.random.SeedSequence([part % 2**32 for part in seed]).generate_state(1)[0])
+        limit = min(longest or self.max_length, self.max_length)
         sides = []
         for side, tokenizer in enumerate(self._tokenizers):
             usual = [pair[side] for pair in pairs]
-            texts = [tokenizer.decode(ids) for ids in usual]
-            rows = [[*ids, tokenizer.eos_id] for ids in tokenizer.sample(texts, self.alpha, seed=state + side)]
-            rows = [row if len(row) <= self.max_length else ids for row, ids in zip(rows, usual, strict=True)]
+            rows = [self._sample(tokenizer, ids, int(seed) + side) for ids, seed in zip(usual, seeds, strict=True)]
+            rows = [row if len(row) <= limit else ids for row, ids in zip(rows, usual, strict=True)]
             padded = np.zeros((len(rows), max(map(len, rows), default=0)), "int32")
             for i, row in enumerate(rows):
                 padded[i, : len(row)] = row
             sides.append(padded)
         return sides
+
+    def _sample(self, tokenizer, ids, seed):
+        with _SAMPLER:  # One text at a time: which thread gets which one of several is chance.
+            return [*tokenizer.sample([tokenizer.decode(ids)], self.alpha, seed)[0], tokenizer.eos_id]

@@ -14,6 +14,7 @@ import numpy as np
 from keras_transformer._checks import check_positive
 
 _SIDES = ("source", "target")
+_FILES = {"corpus.json", *(f"{side}_{part}.bin" for side in _SIDES for part in ("ids", "ends"))}
 
 
 class TokenizedCorpus:
@@ -67,10 +68,12 @@ class TokenizedCorpus:
             source_tokenizer: A `Tokenizer`.
             target_tokenizer: The target side's own; None where both sides share one.
             max_length: Pairs with more tokens on a side, eos counted, are left out.
-            folder: Where to write the ids, whole or not at all; what was there is replaced. None keeps them in memory.
+            folder: Where to write the ids, whole or not at all; an earlier corpus is replaced. None keeps them in
+                memory.
 
         Raises:
-            ValueError: If no pair is left, or as the iteration over `pairs` says.
+            ValueError: If no pair is left, `folder` holds anything else than a corpus, or as the iteration over `pairs`
+                says.
         """
         check_positive("max_length", max_length)
         tokenizers = (source_tokenizer, target_tokenizer or source_tokenizer)
@@ -101,9 +104,10 @@ class TokenizedCorpus:
             left_out = json.loads((path / "corpus.json").read_text(encoding="utf-8"))["left_out"]
             ids = [np.memmap(path / f"{side}_ids.bin", dtype="int32", mode="r") for side in _SIDES]
             ends = [np.fromfile(path / f"{side}_ends.bin", dtype="int64") for side in _SIDES]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"Could not open a tokenized corpus in {os.fspath(folder)}: {error}") from error
-        if len(ends[0]) != len(ends[1]) or any(len(flat) != end[-1] for flat, end in zip(ids, ends, strict=True)):
+        pairs = {len(end) for end in ends}
+        if len(pairs) > 1 or 0 in pairs or any(len(flat) != end[-1] for flat, end in zip(ids, ends, strict=True)):
             raise ValueError(f"The tokenized corpus is incomplete. Received: {os.fspath(folder)}")
         return cls(ids, ends, left_out, folder)
 
@@ -145,7 +149,9 @@ class _Writer(contextlib.AbstractContextManager):
         self._kept: list = []
         self._unfinished = None
         if self._folder:
+            _check_replaceable(self._folder)
             self._unfinished = self._folder.with_name(f".{self._folder.name}.{os.getpid()}")
+            shutil.rmtree(self._unfinished, ignore_errors=True)  # Of a killed process that had the same number.
             self._unfinished.mkdir(parents=True)
 
     def add(self, rows):
@@ -175,8 +181,10 @@ class _Writer(contextlib.AbstractContextManager):
     def finish(self):
         """The corpus, where it is in memory; else its folder is complete."""
         self._flush()
-        if self._unfinished is None:
-            ids, lengths = ([np.concatenate(parts) for parts in zip(*kind, strict=True)] for kind in zip(*self._kept))
+        if self._unfinished is None or self._folder is None:
+            ids, lengths = (
+                [np.concatenate([chunk[kind][side] for chunk in self._kept]) for side in (0, 1)] for kind in (0, 1)
+            )
             return TokenizedCorpus(ids, [np.cumsum(side) for side in lengths], self.left_out)
         for side in _SIDES:
             lengths_file = self._unfinished / f"{side}_lengths.bin"
@@ -190,3 +198,9 @@ class _Writer(contextlib.AbstractContextManager):
     def __exit__(self, *error):
         if self._unfinished is not None:
             shutil.rmtree(self._unfinished, ignore_errors=True)
+
+
+def _check_replaceable(folder):
+    """Raises ValueError where a corpus written to `folder` would delete what is none."""
+    if folder.exists() and not (folder.is_dir() and set(os.listdir(folder)) <= _FILES):
+        raise ValueError(f"`folder` must be new, empty or hold an earlier corpus. Received: {os.fspath(folder)}")

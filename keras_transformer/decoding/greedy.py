@@ -17,7 +17,7 @@ _PAD, _BOS, _EOS = 0, 2, 3
 class GreedyDecoder:
     """Translates texts, taking the likeliest token at each step. Traced once, whatever the lengths.
 
-    A translation has at most 50 tokens more than its source (section 6.1).
+    A translation has at most 50 tokens more than its source (section 6.1), and no more than the model has positions.
 
     Args:
         model: A `Transformer`.
@@ -59,7 +59,8 @@ class GreedyDecoder:
             batch_tokens: Cells of a batch of sources.
         """
         check_positive("batch_tokens", batch_tokens)
-        sources = [[*self._source.encode(text), _EOS] if text.strip() else [] for text in texts]
+        sources = [self._source.encode(text) if text.strip() else [] for text in texts]
+        sources = [[*ids, _EOS] if ids else [] for ids in sources]
         translations = [""] * len(sources)
         order = sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i]))
         while order:
@@ -81,6 +82,8 @@ class GreedyDecoder:
         caches = [block.empty_cache(memory) for block in model.decoder_blocks]
         growing = [(cache.target.key, cache.target.value) for cache in caches]
         limits = tf.reduce_sum(tf.cast(source_mask, tf.int32), axis=-1) + 50
+        if model.config.max_length:
+            limits = tf.minimum(limits, model.config.max_length)
         rows = tf.shape(source_ids)[0]
 
         def step(ids, growing, finished):

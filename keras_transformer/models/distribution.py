@@ -6,6 +6,16 @@ import keras
 from keras import ops
 
 
+def of_this_replica(model, variable):
+    """The value of a variable of which each replica of a model has its own, as of the first replica of this machine.
+
+    Without the conversation between machines that reading it takes otherwise.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return variable
+    return model.distribute_strategy.experimental_local_results(variable.value)[0]
+
+
 def reducible_logs(logs):
     """The logs of a step in a shape that Keras can average over machines.
 

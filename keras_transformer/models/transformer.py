@@ -11,10 +11,10 @@ from keras import ops
 
 from keras_transformer._checks import check_above_zero, check_positive
 from keras_transformer.layers import DecoderBlock, EncoderBlock, PositionalEmbedding
-from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.losses import MaskedCrossentropy, token_weights
 from keras_transformer.models.accumulation import accumulation_of
 from keras_transformer.models.config import TransformerConfig
-from keras_transformer.models.distribution import reducible_logs
+from keras_transformer.models.distribution import of_this_replica, reducible_logs
 from keras_transformer.models.r_drop import disagreement, twice
 from keras_transformer.models.token_mean import TokenMean
 
@@ -116,11 +116,11 @@ class Transformer(keras.Model):
                 that it compares with the loss without; `evaluate` takes one pass and reports the mean CE alone. Needs
                 a `MaskedCrossentropy`.
             micro_batches: Parts that each batch is computed in, one after the other, for want of memory. The update is
-                that of the whole batch. Needs a `MaskedCrossentropy` and TensorFlow.
+                that of the whole batch. Needs a `MaskedCrossentropy`, TensorFlow, and an optimizer that does not
+                accumulate gradients itself.
 
         Raises:
-            ValueError: If `r_drop` is not above 0, `micro_batches` not at least 1, or either has no such loss beside
-                it.
+            ValueError: If `r_drop` is not above 0, `micro_batches` not at least 1, or either lacks what it needs.
         """
         self._r_drop = None if r_drop is None else check_above_zero("r_drop", r_drop)
         self._micro_batches = check_positive("micro_batches", micro_batches)
@@ -139,6 +139,11 @@ class Transformer(keras.Model):
         elif self._r_drop or self._micro_batches > 1:
             raise ValueError(
                 f"`r_drop` and `micro_batches` need a MaskedCrossentropy as the loss. Received: loss={self.loss!r}"
+            )
+        if self._micro_batches > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
+            raise ValueError(
+                "`micro_batches` need TensorFlow, and an optimizer without `gradient_accumulation_steps`. Received: "
+                f"micro_batches={micro_batches} on {keras.backend.backend()} with {self.optimizer!r}"
             )
 
     def get_compile_config(self):
@@ -164,7 +169,7 @@ class Transformer(keras.Model):
 
         from keras_transformer.models.micro_batches import accumulate
 
-        tokens = _only(self.loss).token_count(_only(keras.utils.unpack_x_y_sample_weight(data)[1]))
+        tokens = _only(self.loss).token_count(_labels(keras.utils.unpack_x_y_sample_weight(data)[1]))
         logs = {}
 
         def gradients_of(part):
@@ -189,22 +194,23 @@ class Transformer(keras.Model):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if not isinstance(self._loss_tracker, TokenMean):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if y is None:
-            raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
-        crossentropy, labels = _only(self.loss), _only(y)
+        crossentropy, labels = _only(self.loss), _labels(y)
         tokens = crossentropy.token_count(labels)
         self._loss_tracker.weigh(tokens)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         if training and self._r_drop:
-            divergence = disagreement(_only(y_pred), ops.not_equal(labels, crossentropy.ignore_class))
+            weights = ops.cast(ops.not_equal(labels, crossentropy.ignore_class), "float32")
+            if sample_weight is not None:
+                weights = weights * token_weights(_only(sample_weight), weights)
+            divergence = disagreement(_only(y_pred), weights)
             # Of T tokens in each pass, 2 T are counted.
             loss = loss + self._r_drop * ops.cast(divergence / ops.maximum(tokens, 1.0), loss.dtype)
         return self._accumulation.weigh(loss, tokens) if training and self._accumulation else loss
 
     @property
     def trained_tokens(self) -> int:
-        """Real target tokens of the epoch so far, in `fit` with a `MaskedCrossentropy`; R-Drop's two passes count once."""
-        return int(self._loss_tracker.count) // (2 if self._r_drop else 1)
+        """Real target tokens of the epoch so far, in `fit` with a `MaskedCrossentropy`; once under R-Drop, too."""
+        return int(of_this_replica(self, self._loss_tracker.count)) // (2 if self._r_drop else 1)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         # To learn the shapes of metrics, Keras takes a batch from the data and averages it over the replicas, which
@@ -268,6 +274,13 @@ def _only(structure):
     """The one item of a list or dict, which Keras takes for the item itself; None where there are more."""
     items = keras.tree.flatten(structure)
     return items[0] if len(items) == 1 else None
+
+
+def _labels(y):
+    """The labels in `y`. Raises ValueError where there are none."""
+    if y is None:
+        raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
+    return _only(y)
 
 
 def _make_layers(config, dtype):

@@ -129,8 +129,6 @@ class Recipe(_Section):
     @pydantic.model_validator(mode="after")
     def _fits(self):
         self.transformer_config(self.tokenizer.vocabulary_size, self.tokenizer.vocabulary_size)
-        if self.training.micro_batches > 1 and self.optimizer.ema_momentum:
-            pass
         return self
 
     def transformer_config(self, source_size: int, target_size: int) -> TransformerConfig:
@@ -206,10 +204,14 @@ def annotated_recipe() -> str:
             ]
             continue
         lines += [f"# {field.annotation.__doc__}", f"{section}:"]
-        for name, option in field.annotation.model_fields.items():
+        for name, option in _fields(field.annotation).items():
             lines.append(f"  # {option.description}")
             lines += _annotated(name, option)
     return "\n".join(lines) + "\n"
+
+
+def _fields(section: Any):
+    return section.model_fields
 
 
 def _model_defaults():
@@ -275,11 +277,8 @@ def _problem(detail, options):
 
 def _known_options(location):
     section: Any = Recipe
-    for part in location:
-        if isinstance(part, str):
-            section = section.model_fields[part].annotation
-        else:
-            section = section.__args__[0]
+    for part in location:  # The number of a corpus stands in a list.
+        section = section.model_fields[part].annotation if isinstance(part, str) else section.__args__[0]
     return list(section.model_fields)
 
 

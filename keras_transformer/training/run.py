@@ -59,6 +59,7 @@ class Run:
 
     def __init__(self, recipe: Recipe, folder: str | os.PathLike, data: str | os.PathLike | None = None):
         self.recipe, self.folder, self._data = recipe, Path(folder), data
+        self._tokenizers: tuple[Tokenizer, Tokenizer]
         self._strategy = _strategy(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
@@ -72,8 +73,8 @@ class Run:
             changed = [key for key, value in _fixed_options(options).items() if before.get(key) != value]
             if changed:
                 raise ValueError(
-                    f"{self.folder} holds a run of another recipe: choose another folder, or delete it. Received: other "
-                    f"values of {', '.join(changed)}"
+                    f"{self.folder} holds a run of another recipe: choose another folder, or delete it. Received: "
+                    f"other values of {', '.join(changed)}"
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._worker == 0:
@@ -98,8 +99,8 @@ class Run:
             done = backup.restore(model)
             steps = backup.steps_per_epoch
             self._say(
-                f"{model.count_params():,} parameters, {len(train.corpus):,} pairs, {train.steps_per_epoch:,} batches a "
-                f"pass, {steps:,} updates an epoch, {training.epochs} epochs"
+                f"{model.count_params():,} parameters, {len(train.corpus):,} pairs, {train.steps_per_epoch:,} batches "
+                f"a pass, {steps:,} updates an epoch, {training.epochs} epochs"
                 + (f", {done} of them done" if done else "")
             )
             _trim_history(self.folder / "history.csv", done)
@@ -108,10 +109,12 @@ class Run:
                 model.fit(
                     train.distributed(self._strategy, first_batch=done * steps),
                     validation_data=validation.distributed(self._strategy),
+                    validation_steps=validation.steps_per_epoch,
                     epochs=training.epochs,
                     initial_epoch=done,
                     steps_per_epoch=steps,
                     callbacks=callbacks,
+                    shuffle=False,
                     verbose=(1 if sys.stdout.isatty() else 2) if self._worker == 0 else 0,
                 )
             self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
@@ -162,7 +165,8 @@ class Run:
                 texts = (pair[i] for pair in pairs for i in side)
                 tokenizers.append(Tokenizer.train(texts, max_sentence_bytes=self.recipe.data.max_bytes, **arguments))
             tokenizers = (tokenizers[0], tokenizers[-1])
-        save_tokenizers(self.folder, *tokenizers)
+        if self._worker == 0:
+            save_tokenizers(self.folder, *tokenizers)
         return tokenizers
 
     def _check_tokenizers(self, tokenizers):
@@ -264,7 +268,11 @@ class Run:
         name = max(results, key=lambda name: results[name][0]["bleu"].value)
         validation, model = results[name]
         save_preset(self.folder, model, *self._tokenizers)
-        scores = {"model": name, "epochs": self.recipe.training.epochs, "validation": scores_as_dict(validation)}
+        scores: dict[str, Any] = {
+            "model": name,
+            "epochs": self.recipe.training.epochs,
+            "validation": scores_as_dict(validation),
+        }
         if self.recipe.data.test:
             test = list(RecipeCorpora(self.recipe.data.test, self.recipe.data, self._data))
             scores["test"] = scores_as_dict(self._score(model, test))

@@ -12,7 +12,7 @@ _WITHOUT_SPACES = ("zh", "ja", "cmn", "jpn", "th")
 
 
 def score_model(decoder: GreedyDecoder, pairs: Sequence[tuple[str, str]], target_language: str) -> dict[str, Score]:
-    """BLEU, chrF and TER of greedy translations, and the tokenised lower-cased BLEU of many papers where words have spaces.
+    """BLEU, chrF and TER of greedy translations; where words have spaces, the tokenised lower-cased BLEU of papers too.
 
     Args:
         decoder: A `GreedyDecoder`.
@@ -23,10 +23,12 @@ def score_model(decoder: GreedyDecoder, pairs: Sequence[tuple[str, str]], target
         ValueError: If there are no pairs or the language is unknown.
     """
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    texts = {"hypotheses": decoder.translate(sources), "references": references, "target_language": target_language}
-    scores = score_translations(**texts)
+    translations = decoder.translate(sources)
+    scores = score_translations(hypotheses=translations, references=references, target_language=target_language)
     if target_language.lower().replace("_", "-").split("-")[0] not in _WITHOUT_SPACES:
-        scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(**texts)
+        scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(
+            hypotheses=translations, references=references, target_language=target_language
+        )
     return scores
 
 

@@ -1,0 +1,90 @@
+"""Real worker processes on the loopback address train one model together."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+
+WORKER = """
+import sys
+import keras
+import numpy as np
+import tensorflow as tf
+
+workers = sys.argv[2] == "workers"
+strategy = tf.distribute.MultiWorkerMirroredStrategy() if workers else tf.distribute.get_strategy()
+
+from keras_transformer.data import TokenBatches, TokenizedCorpus
+from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.metrics import MaskedAccuracy, Perplexity
+from keras_transformer.models import TransformerConfig, transformer
+
+rng = np.random.default_rng(1)
+lengths = rng.integers(2, 9, (41, 2))
+ids = [np.concatenate([[*rng.integers(4, 30, length - 1), 3] for length in side]).astype("int32") for side in lengths.T]
+corpus = TokenizedCorpus(ids, np.cumsum(lengths.T, axis=1))
+train, validation = TokenBatches(corpus, 400, seed=1), TokenBatches(corpus, 100)
+keras.utils.set_random_seed(1)
+with strategy.scope():
+    model = transformer(
+        TransformerConfig(30, None, 1, 1, model_dim=16, intermediate_dim=16, num_heads=2, dropout=0.0)
+    )
+    model.compile(keras.optimizers.SGD(0.1), MaskedCrossentropy(0.1), metrics=[MaskedAccuracy(), Perplexity()])
+    history = model.fit(
+        train.distributed(strategy),
+        steps_per_epoch=1,
+        epochs=2,
+        validation_data=validation.distributed(strategy),
+        validation_steps=validation.steps_per_epoch,
+        verbose=0,
+    ).history
+    tokens = model.trained_tokens
+np.savez(sys.argv[1], *model.get_weights(), *map(np.array, history.values()), np.array(tokens))
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def start(tmp_path, name, kind, tf_config=None):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if tf_config:
+        environment["TF_CONFIG"] = json.dumps(tf_config)
+    return subprocess.Popen(
+        [sys.executable, "-c", WORKER, tmp_path / f"{name}.npz", kind],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def arrays(path):
+    with np.load(path) as file:
+        return list(file.values())
+
+
+def test_two_workers_end_with_the_weights_logs_and_validation_of_one_process(tmp_path):
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
+    processes = [
+        start(tmp_path, f"worker{i}", "workers", {"cluster": cluster, "task": {"type": "worker", "index": i}})
+        for i in (0, 1)
+    ]
+    processes.append(start(tmp_path, "alone", "alone"))
+    for process in processes:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors[-3000:]
+    first, second, alone = (arrays(tmp_path / f"{name}.npz") for name in ("worker0", "worker1", "alone"))
+    assert len(first) > 20
+    for mine, yours, whole in zip(first, second, alone, strict=True):
+        np.testing.assert_array_equal(mine, yours)
+        np.testing.assert_allclose(mine, whole, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,215 @@
+"""Whole runs through the command line, in processes of their own, on slices of the phrasebook."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from keras_transformer.checkpoints import load_preset
+from keras_transformer.data.phrasebook import phrasebook
+from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.evaluate import score_translations
+
+TINY = {
+    "preset": "tiny",
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "model_dim": 32,
+    "intermediate_dim": 32,
+    "dropout": 0.1,
+}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "keras_transformer", *map(str, arguments)]
+
+
+def run(*arguments, **environment):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+    return subprocess.run(command(*arguments), env=environment, capture_output=True, text=True, timeout=400)
+
+
+def write_pairs(folder, name, pairs):
+    for language, texts in zip(("zh", "en"), zip(*pairs, strict=True), strict=True):
+        (folder / f"{name}.{language}").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return {"source": str(folder / f"{name}.zh"), "target": str(folder / f"{name}.en")}
+
+
+def write_recipe(folder, train, validation, **sections):
+    recipe = {
+        "data": {
+            "source_language": "zh",
+            "target_language": "en",
+            "train": [write_pairs(folder, "train", train)],
+            "validation": [write_pairs(folder, "validation", validation)],
+            "test": [{"source": str(folder / "validation.zh"), "target": str(folder / "validation.en")}],
+        },
+        "tokenizer": {"vocabulary_size": 1000},
+        "model": TINY,
+        "optimizer": {"peak_learning_rate": 0.005, "warmup_steps": 30},
+        **sections,
+    }
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump(recipe, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run: its recipe, its folder and what the command printed."""
+    folder = tmp_path_factory.mktemp("finished")
+    pairs = phrasebook("zh", "train")[:300]
+    recipe = write_recipe(
+        folder, pairs, pairs[:20], training={"epochs": 3, "batch_tokens": 512, "average_last": 2, "patience": 3}
+    )
+    process = run("train", recipe, "--to", folder / "run")
+    assert process.returncode == 0, process.stderr[-3000:]
+    return recipe, folder / "run", process
+
+
+def test_run_folder_holds_everything_that_the_run_made(finished):
+    _, folder, process = finished
+    report = json.loads((folder / "data_report.json").read_text(encoding="utf-8"))
+    assert [entry["kept"] for entry in report["train"].values()] == [300]
+    assert "300 of 300 pairs kept" in process.stdout
+    with open(folder / "history.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["0", "1", "2"]
+    assert {"loss", "val_loss", "val_bleu", "val_chrf", "tokens_per_second"} <= set(rows[0])
+    assert list((folder / "logs" / "train").iterdir())
+    assert [path.name for path in sorted((folder / "checkpoints").iterdir())] == [
+        "best.weights.h5",
+        "epoch-0002.weights.h5",
+        "epoch-0003.weights.h5",
+    ]
+    assert yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))["model"] == TINY
+    assert "nrefs:1|case:mixed|eff:no|tok:13a" in process.stderr
+
+
+def test_scores_are_those_of_the_model_in_the_folder(finished):
+    _, folder, _ = finished
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    model, *tokenizers = load_preset(folder)
+    pairs = phrasebook("zh", "train")[:20]
+    translations = GreedyDecoder(model, *tokenizers).translate([source for source, _ in pairs])
+    expected = score_translations(
+        hypotheses=translations, references=[target for _, target in pairs], target_language="en"
+    )
+    assert scores["test"]["bleu"]["value"] == pytest.approx(expected["bleu"].value)
+    assert scores["test"]["bleu"]["signature"] == expected["bleu"].signature
+    assert "lowercased_tokenized_bleu" in scores["test"]
+
+
+def test_evaluate_prints_the_scores_of_the_test_set_or_of_two_files(finished):
+    _, folder, _ = finished
+    process = run("evaluate", folder)
+    assert process.returncode == 0, process.stderr[-3000:]
+    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["test"]
+    assert next(line.split()[1] for line in process.stdout.splitlines() if line.startswith("BLEU")) == (
+        f"{scores['bleu']['value']:.2f}"
+    )
+    files = [folder.parent / f"validation.{language}" for language in ("zh", "en")]
+    assert run("evaluate", folder, "--source", files[0], "--reference", files[1]).stdout == process.stdout
+    one_line_less = files[1].with_name("short.en")
+    one_line_less.write_text("".join(files[1].read_text("utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    process = run("evaluate", folder, "--source", files[0], "--reference", one_line_less)
+    assert process.returncode == 2
+    assert "validation.zh with 20 lines" in process.stderr
+    assert "short.en with 19" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_finished_run_is_not_trained_again_and_another_recipe_is_refused(finished):
+    recipe, folder, _ = finished
+    before = (folder / "model.weights.h5").stat().st_mtime_ns
+    process = run("train", recipe, "--to", folder)
+    assert (process.returncode, (folder / "model.weights.h5").stat().st_mtime_ns) == (0, before)
+    assert "is trained already" in process.stdout
+    process = run("train", recipe, "--to", folder, "--set", "optimizer.warmup_steps=31")
+    assert process.returncode == 2
+    assert "another recipe" in process.stderr
+    assert "optimizer.warmup_steps" in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
+    _, folder, _ = finished
+    new = [("他爱打水", "He loves to fetch water"), ("我想喝水果茶", "Fruit tea for me please")]
+    before, *tokenizers = load_preset(folder)
+    assert GreedyDecoder(before, *tokenizers).translate([new[0][0]]) != [new[0][1]]
+    training = {"epochs": 10, "batch_tokens": 64, "steps_per_epoch": 10, "average_last": 1, "translate_every": 10}
+    recipe = write_recipe(
+        tmp_path,
+        new,
+        new,
+        training={**training, "init_from": str(folder)},
+        optimizer={"peak_learning_rate": 0.003, "warmup_steps": 10},
+    )
+    process = run("train", recipe, "--to", tmp_path / "run")
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (folder / "tokenizer.model").read_bytes()
+    model, *tokenizers = load_preset(tmp_path / "run")
+    assert GreedyDecoder(model, *tokenizers).translate([source for source, _ in new]) == [target for _, target in new]
+    process = run("train", recipe, "--to", tmp_path / "other", "--set", "model.model_dim=16")
+    assert process.returncode == 2
+    assert "model_dim=32 (here 16)" in process.stderr
+
+
+def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_path):
+    """F15."""
+    pairs = phrasebook("zh", "train")[:300]
+    recipe = write_recipe(
+        tmp_path,
+        pairs,
+        pairs[:5],
+        training={"epochs": 4, "batch_tokens": 256, "average_last": 4, "translate_every": 4, "subword_sampling": 0.1},
+        optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
+    )
+    whole = subprocess.Popen(command("train", recipe, "--to", tmp_path / "whole"), stdout=subprocess.DEVNULL)
+    killed = subprocess.Popen(command("train", recipe, "--to", tmp_path / "killed"), stdout=subprocess.PIPE, text=True)
+    for line in killed.stdout:
+        if line.startswith("Epoch 3/4"):
+            killed.send_signal(signal.SIGKILL)
+            break
+    killed.wait()
+    assert not (tmp_path / "killed" / "scores.json").exists()
+    process = run("train", recipe, "--to", tmp_path / "killed")
+    assert process.returncode == 0, process.stderr[-3000:]
+    assert "2 of them done" in process.stdout
+    assert whole.wait(timeout=300) == 0
+    models = [load_preset(tmp_path / name)[0].get_weights() for name in ("whole", "killed")]
+    for expected, resumed in zip(*models, strict=True):
+        np.testing.assert_allclose(resumed, expected, rtol=1e-5, atol=1e-6)
+    histories = [(tmp_path / name / "history.csv").read_text("utf-8").splitlines() for name in ("whole", "killed")]
+    for expected, resumed in zip(*histories, strict=True):
+        columns = [
+            cell for cell in range(len(histories[0][0].split(","))) if "second" not in histories[0][0].split(",")[cell]
+        ]
+        assert len(columns) >= 8
+        if not expected.startswith("epoch"):
+            rows = [[float(row.split(",")[column]) for column in columns] for row in (expected, resumed)]
+            np.testing.assert_allclose(rows[1], rows[0], rtol=1e-4)
+
+
+def test_mistakes_on_the_command_line_are_one_line_and_an_exit_status(tmp_path):
+    recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:10], phrasebook("zh", "train")[:10])
+    (tmp_path / "train.en").write_bytes(b"one\n\xe9\n" + b"more\n" * 8)
+    for arguments, message in (
+        (["train", recipe, "--to", tmp_path / "bad"], "train.en:2: the line must be valid UTF-8"),
+        (["train", "multi30k-en-de", "--data", tmp_path], "train.en.gz"),
+        (["train", recipe, "--set", "training.epochs"], "--set takes NAME=VALUE"),
+        (["evaluate", tmp_path / "absent"], "holds no finished model"),
+        (["evaluate", tmp_path, "--source", recipe], "--source and --reference go together"),
+    ):
+        process = run(*arguments)
+        assert process.returncode == 2, arguments
+        assert message in process.stderr
+        assert "Traceback" not in process.stderr
+    process = run("--debug", "evaluate", tmp_path / "absent")
+    assert "Traceback" in process.stderr
