@@ -66,7 +66,8 @@ def save_preset(folder: str | os.PathLike, model: Transformer, source_tokenizer,
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     save_tokenizers(path, source_tokenizer, target_tokenizer)
-    write_json(path / "config.json", {"model": model.config.to_dict()})
+    checksums = [tokenizer.checksum for tokenizer in (source_tokenizer, target_tokenizer or source_tokenizer)]
+    write_json(path / "config.json", {"model": model.config.to_dict(), "tokenizers": checksums})
     bare = transformer(model.config, dtype="float32")
     bare.set_weights(model.get_weights())
     bare.save_weights(path / "model.weights.h5")  # Without the optimizer's state, three times as much.
@@ -83,16 +84,22 @@ def load_preset(folder: str | os.PathLike, dtype=None):
         The triple `(model, source_tokenizer, target_tokenizer)`; the tokenizers are one object where they are shared.
 
     Raises:
-        ValueError: If a part is missing or broken; the message names it.
+        ValueError: If a part is missing or broken, or a tokenizer is not the one that was saved with the model; the
+            message names it.
     """
     path = Path(folder)
     try:
-        config = TransformerConfig.from_dict(read_json(path / "config.json")["model"])
+        content = read_json(path / "config.json")
+        config, checksums = TransformerConfig.from_dict(content["model"]), content["tokenizers"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} holds no finished model, by its config.json: {error!r}") from error
     model = transformer(config, dtype=dtype)
     load_weights(model, path / "model.weights.h5")
-    return model, *load_tokenizers(path)
+    tokenizers = load_tokenizers(path)
+    found = [tokenizer.checksum for tokenizer in tokenizers]
+    if found != checksums:
+        raise ValueError(f"The tokenizers in {path} must have the checksums {checksums}. Received: {found}")
+    return model, *tokenizers
 
 
 def save_tokenizers(folder: Path, source, target=None) -> None:

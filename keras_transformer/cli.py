@@ -50,7 +50,11 @@ def train(
     from keras_transformer.training import Run, load_recipe
 
     loaded = load_recipe(recipe, _parse(options or []))
-    Run(loaded, to or Path("runs") / Path(recipe).stem, data).train()
+    try:
+        Run(loaded, to or Path("runs") / Path(recipe).stem, data).train()
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from the last epoch.", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -113,9 +117,6 @@ def main() -> None:
     """Runs the command line; a user's mistake is one line on standard error and the exit status 2."""
     try:
         app()
-    except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from the last epoch.", file=sys.stderr)
-        sys.exit(130)
     except (ValueError, ImportError) as error:
         if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
             raise

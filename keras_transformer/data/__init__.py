@@ -1,6 +1,7 @@
 """Parallel text in files to checked sentence pairs, and pairs to batches for `model.fit`."""
 
 from keras_transformer.data.batches import TokenBatches
+from keras_transformer.data.case import with_case_variants
 from keras_transformer.data.corpus import ParallelCorpus
 from keras_transformer.data.public import PUBLIC_DATASETS, PublicDataset, dataset_files
 from keras_transformer.data.report import DataReport
@@ -18,4 +19,5 @@ __all__ = [
     "TokenBatches",
     "TokenizedCorpus",
     "dataset_files",
+    "with_case_variants",
 ]

@@ -50,6 +50,9 @@ class Data(_Section):
     bad_lines: Literal["raise", "skip"] = Field("raise", description="What to do about lines that are no text.")
     max_bytes: int = Field(10_000, ge=1, description="Pairs with a longer side are left out.")
     max_length: int = Field(256, ge=1, description="Pairs with more tokens on a side are left out.")
+    case_augmentation: float = Field(
+        0.0, ge=0, le=1, description="Share of training pairs that are added in upper or title case, for such input."
+    )
     drop_duplicates: bool = Field(True, description="Whether to leave out pairs that stood earlier in their corpus.")
 
 

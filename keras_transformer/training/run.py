@@ -26,7 +26,7 @@ from keras_transformer.checkpoints import (
     save_tokenizers,
     write_json,
 )
-from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus
+from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import GreedyDecoder
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
@@ -130,7 +130,8 @@ class Run:
         if folder.exists():
             corpus = TokenizedCorpus.from_folder(folder)
         else:
-            corpus = TokenizedCorpus.from_pairs(corpora, *self._tokenizers, data.max_length, folder)
+            pairs = with_case_variants(corpora, data.case_augmentation)
+            corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, folder)
             reports = {"train": corpora.reports, "validation": validation_corpora.reports}
             for title, report in itertools.chain.from_iterable(part.items() for part in reports.values()):
                 self._say(f"{title}: {report}")
@@ -161,7 +162,8 @@ class Run:
             sides = [(0, 1)] if options.shared else [(0,), (1,)]
             tokenizers = []
             for side in sides:
-                pairs = itertools.islice(corpora, options.max_sentences)
+                pairs = with_case_variants(corpora, self.recipe.data.case_augmentation)
+                pairs = itertools.islice(pairs, options.max_sentences)
                 texts = (pair[i] for pair in pairs for i in side)
                 tokenizers.append(Tokenizer.train(texts, max_sentence_bytes=self.recipe.data.max_bytes, **arguments))
             tokenizers = (tokenizers[0], tokenizers[-1])

@@ -5,8 +5,13 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
+
+from keras_transformer.data.phrasebook import phrasebook
+from tests.training.runs import command, run, write_recipe
 
 WORKER = """
 import sys
@@ -44,6 +49,9 @@ with strategy.scope():
     tokens = model.trained_tokens
 np.savez(sys.argv[1], *model.get_weights(), *map(np.array, history.values()), np.array(tokens))
 """
+
+
+LAUNCH = Path(__file__).parents[2] / "training" / "launch.py"
 
 
 def free_ports(count):
@@ -88,3 +96,38 @@ def test_two_workers_end_with_the_weights_logs_and_validation_of_one_process(tmp
     for mine, yours, whole in zip(first, second, alone, strict=True):
         np.testing.assert_array_equal(mine, yours)
         np.testing.assert_allclose(mine, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_recipe_trains_on_two_workers_as_on_one(tmp_path):
+    pairs = phrasebook("zh", "train")[:100]
+    training = {"epochs": 2, "batch_tokens": 512, "average_last": 1, "translate_every": 2}
+    recipe = write_recipe(tmp_path, pairs, pairs[:5], training=training)
+    set_dropout = ("--set", "model.dropout=0.0")
+    alone = subprocess.Popen(command("train", recipe, "--to", tmp_path / "alone", *set_dropout))
+    train = command(
+        "train", recipe, "--to", tmp_path / "both", *set_dropout, "--set", "training.distribution=multi_worker"
+    )
+    together = subprocess.run([sys.executable, LAUNCH, "--", *train], capture_output=True, text=True, timeout=300)
+    assert together.returncode == 0, together.stderr[-3000:]
+    assert alone.wait(timeout=200) == 0
+    losses = []
+    for name in ("alone", "both"):
+        rows = [row.split(",") for row in (tmp_path / name / "history.csv").read_text("utf-8").splitlines()]
+        losses.append(
+            [[float(row[rows[0].index(key)]) for key in ("loss", "val_loss", "val_bleu")] for row in rows[1:]]
+        )
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
+    assert (tmp_path / "both" / "model.weights.h5").exists()
+    assert run("evaluate", tmp_path / "both").returncode == 0
+
+
+def test_launcher_stops_all_workers_and_fails_when_one_fails():
+    task = "json.loads(os.environ['TF_CONFIG'])['task']['index']"
+    code = f"import json, os, time; index = {task}; index or time.sleep(60); exit(3 * index)"
+    started = time.monotonic()
+    process = subprocess.run([sys.executable, LAUNCH, "--workers", "2", "--", sys.executable, "-c", code])
+    assert process.returncode == 3
+    assert time.monotonic() - started < 30
+    process = subprocess.run([sys.executable, LAUNCH, "--workers", "0", "x"], capture_output=True, text=True)
+    assert process.returncode == 2
+    assert "Received: 0" in process.stderr

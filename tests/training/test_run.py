@@ -2,10 +2,8 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,49 +13,7 @@ from keras_transformer.checkpoints import load_preset
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import GreedyDecoder
 from keras_transformer.evaluate import score_translations
-
-TINY = {
-    "preset": "tiny",
-    "encoder_layers": 1,
-    "decoder_layers": 1,
-    "model_dim": 32,
-    "intermediate_dim": 32,
-    "dropout": 0.1,
-}
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "keras_transformer", *map(str, arguments)]
-
-
-def run(*arguments, **environment):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
-    return subprocess.run(command(*arguments), env=environment, capture_output=True, text=True, timeout=400)
-
-
-def write_pairs(folder, name, pairs):
-    for language, texts in zip(("zh", "en"), zip(*pairs, strict=True), strict=True):
-        (folder / f"{name}.{language}").write_text("\n".join(texts) + "\n", encoding="utf-8")
-    return {"source": str(folder / f"{name}.zh"), "target": str(folder / f"{name}.en")}
-
-
-def write_recipe(folder, train, validation, **sections):
-    recipe = {
-        "data": {
-            "source_language": "zh",
-            "target_language": "en",
-            "train": [write_pairs(folder, "train", train)],
-            "validation": [write_pairs(folder, "validation", validation)],
-            "test": [{"source": str(folder / "validation.zh"), "target": str(folder / "validation.en")}],
-        },
-        "tokenizer": {"vocabulary_size": 1000},
-        "model": TINY,
-        "optimizer": {"peak_learning_rate": 0.005, "warmup_steps": 30},
-        **sections,
-    }
-    path = folder / "recipe.yaml"
-    path.write_text(yaml.safe_dump(recipe, allow_unicode=True), encoding="utf-8")
-    return path
+from tests.training.runs import TINY, command, run, stop, write_recipe
 
 
 @pytest.fixture(scope="module")
@@ -172,12 +128,8 @@ def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_pa
         optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
     )
     whole = subprocess.Popen(command("train", recipe, "--to", tmp_path / "whole"), stdout=subprocess.DEVNULL)
-    killed = subprocess.Popen(command("train", recipe, "--to", tmp_path / "killed"), stdout=subprocess.PIPE, text=True)
-    for line in killed.stdout:
-        if line.startswith("Epoch 3/4"):
-            killed.send_signal(signal.SIGKILL)
-            break
-    killed.wait()
+    assert stop(recipe, tmp_path / "killed", "Epoch 2/4", signal.SIGINT) == 130
+    assert stop(recipe, tmp_path / "killed", "Epoch 3/4", signal.SIGKILL) == -signal.SIGKILL
     assert not (tmp_path / "killed" / "scores.json").exists()
     process = run("train", recipe, "--to", tmp_path / "killed")
     assert process.returncode == 0, process.stderr[-3000:]
