@@ -125,8 +125,13 @@ def load_tokenizers(folder: Path):
 
 def write_json(path: Path, content) -> None:
     """Writes a file of JSON, whole or not at all."""
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of UTF-8, whole or not at all."""
     unfinished = path.with_name(f".{os.getpid()}.{path.name}")
-    unfinished.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    unfinished.write_text(text, encoding="utf-8")
     os.replace(unfinished, path)
 
 

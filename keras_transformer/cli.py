@@ -68,7 +68,7 @@ def evaluate(
 
     Example: keras-transformer evaluate runs/multi30k-en-de --data PATH
     """
-    from keras_transformer.training.run import evaluate_run
+    from keras_transformer.training.scoring import evaluate_run
 
     if (source is None) != (reference is None):
         raise ValueError(f"--source and --reference go together. Received: {source=!s}, {reference=!s}")
@@ -82,7 +82,8 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Name of a recipe; no
 
     Example: keras-transformer recipe multi30k-en-de > my.yaml
     """
-    from keras_transformer.training.recipe import annotated_recipe, recipe_text
+    from keras_transformer.training.annotated import annotated_recipe
+    from keras_transformer.training.recipe import recipe_text
 
     print(recipe_text(name) if name else annotated_recipe(), end="")
 

@@ -124,7 +124,8 @@ class Recipe(_Section):
     data: Data
     tokenizer: TokenizerOptions = TokenizerOptions()
     model: dict[str, Any] = Field(
-        {"preset": "tiny"}, description="A preset, and fields of TransformerConfig beside it."
+        {"preset": "tiny"},
+        description="A preset (tiny, small, base, big), and beside it any field of TransformerConfig.",
     )
     optimizer: Optimizer = Optimizer()
     training: Training = Training()
@@ -193,54 +194,6 @@ def recipe_text(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"Could not read the recipe {name}: {error}") from error
-
-
-def annotated_recipe() -> str:
-    """Every option with its meaning and its default, as YAML."""
-    lines = ["# Every option of a recipe, with its default. Options without one are needed."]
-    for section, field in Recipe.model_fields.items():
-        lines.append("")
-        if section == "model":
-            lines += [f"# {field.description}", "model:", "  preset: tiny"]
-            lines += [
-                f"  # {name}: {yaml.safe_dump(value).split(chr(10))[0]}" for name, value in _model_defaults().items()
-            ]
-            continue
-        lines += [f"# {field.annotation.__doc__}", f"{section}:"]
-        for name, option in _fields(field.annotation).items():
-            lines.append(f"  # {option.description}")
-            lines += _annotated(name, option)
-    return "\n".join(lines) + "\n"
-
-
-def _fields(section: Any):
-    return section.model_fields
-
-
-def _model_defaults():
-    fields = TransformerConfig(vocabulary_size=1).to_dict()
-    return {name: value for name, value in fields.items() if not name.endswith("vocabulary_size")}
-
-
-def _annotated(name, option):
-    if option.annotation == list[Corpus]:
-        lines = [f"  {name}:" + ("" if option.is_required() else " []")]
-        if name != "train":
-            return (
-                lines if not option.is_required() else [*lines, "    - {source: validation.zh, target: validation.en}"]
-            )
-        lines.append("    - source: train.zh")
-        for key, field in list(Corpus.model_fields.items())[1:]:
-            lines.append(f"      # {field.description}")
-            lines.append(f"      # {key}: {_yaml(field.default)}")
-        return lines
-    examples = {"source_language": "zh", "target_language": "en"}
-    return [f"  {name}: {examples[name] if option.is_required() else _yaml(option.default)}"]
-
-
-def _yaml(value):
-    value = list(value) if isinstance(value, tuple) else value
-    return yaml.safe_dump(value, default_flow_style=True).split("\n")[0]
 
 
 def check_recipe(options: dict[str, Any], name: str = "recipe") -> Recipe:

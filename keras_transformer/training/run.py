@@ -18,13 +18,13 @@ import yaml
 from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores
 from keras_transformer.checkpoints import (
     average_checkpoints,
-    load_preset,
     load_tokenizers,
     load_weights,
     read_json,
     save_preset,
     save_tokenizers,
     write_json,
+    write_text,
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import GreedyDecoder
@@ -34,7 +34,7 @@ from keras_transformer.models import transformer
 from keras_transformer.schedules import InverseSquareRootSchedule, NoamSchedule
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
-from keras_transformer.training.recipe import Corpus, Recipe, load_recipe
+from keras_transformer.training.recipe import Recipe, load_recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
 
 # Options that a run may go on with when they have changed since it began.
@@ -69,8 +69,8 @@ class Run:
         options = self.recipe.model_dump(mode="json")
         path = self.folder / "recipe.yaml"
         if path.exists():
-            before = _fixed_options(yaml.safe_load(path.read_text(encoding="utf-8")))
-            changed = [key for key, value in _fixed_options(options).items() if before.get(key) != value]
+            before = _fixed_options(load_recipe(path).model_dump(mode="json"))
+            changed = [key for key, value in _fixed_options(options).items() if before[key] != value]
             if changed:
                 raise ValueError(
                     f"{self.folder} holds a run of another recipe: choose another folder, or delete it. Received: "
@@ -78,7 +78,7 @@ class Run:
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._worker == 0:
-            path.write_text(yaml.safe_dump(options, allow_unicode=True, sort_keys=False), encoding="utf-8")
+            write_text(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
 
     def train(self) -> dict[str, Any]:
         """Trains, or goes on, and writes the best model; returns what `scores.json` holds.
@@ -103,7 +103,8 @@ class Run:
                 f"a pass, {steps:,} updates an epoch, {training.epochs} epochs"
                 + (f", {done} of them done" if done else "")
             )
-            _trim_history(self.folder / "history.csv", done)
+            if self._worker == 0:
+                _trim_history(self.folder / "history.csv", done)
             started = time.perf_counter()
             if done < training.epochs:
                 model.fit(
@@ -317,24 +318,3 @@ def _trim_history(path, epochs):
         rows = list(csv.reader(file))
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([*rows[:1], *(row for row in rows[1:] if row and int(row[0]) < epochs)])
-
-
-def evaluate_run(folder, source=None, reference=None, data=None):
-    """The scores of a trained run on a pair of files, or else on the test set of its recipe.
-
-    Args:
-        folder: The run folder.
-        source: File of source sentences.
-        reference: File of their translations.
-        data: Folder with local copies of public data sets.
-
-    Raises:
-        ValueError: If the run is not finished or there is no test set.
-    """
-    model, *tokenizers = load_preset(folder)
-    recipe = load_recipe(Path(folder) / "recipe.yaml")
-    corpora = [Corpus(source=str(source), target=str(reference))] if source else recipe.data.test
-    if not corpora:
-        raise ValueError(f"The recipe has no test set: name a source and a reference file. Received: {folder}")
-    pairs = list(RecipeCorpora(corpora, recipe.data.model_copy(update={"drop_duplicates": False}), data))
-    return score_model(GreedyDecoder(model, *tokenizers), pairs, recipe.data.target_language)

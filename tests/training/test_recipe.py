@@ -1,11 +1,13 @@
 import dataclasses
+from pathlib import Path
 
 import pytest
 import yaml
 
 from keras_transformer.models import TransformerConfig
 from keras_transformer.training import RECIPES, load_recipe
-from keras_transformer.training.recipe import Corpus, Recipe, annotated_recipe
+from keras_transformer.training.annotated import annotated_recipe
+from keras_transformer.training.recipe import Corpus, Recipe
 
 SMALLEST = {
     "data": {
@@ -65,6 +67,13 @@ def test_annotated_recipe_has_every_option_with_its_default():
         assert f"{name}:" in text
     for field in dataclasses.fields(TransformerConfig):
         assert field.name.endswith("vocabulary_size") or f"# {field.name}: " in text
+
+
+def test_annotated_recipe_in_the_repository_is_the_one_that_the_command_prints():
+    path = Path(__file__).parents[2] / "training" / "annotated_recipe.yaml"
+    assert path.read_text(encoding="utf-8") == annotated_recipe(), (
+        "keras-transformer recipe > training/annotated_recipe.yaml"
+    )
 
 
 def test_file_of_the_least_options_is_a_recipe_with_the_defaults(tmp_path):
