@@ -70,10 +70,8 @@ def test_annotated_recipe_has_every_option_with_its_default():
 
 
 def test_annotated_recipe_in_the_repository_is_the_one_that_the_command_prints():
-    path = Path(__file__).parents[2] / "training" / "annotated_recipe.yaml"
-    assert path.read_text(encoding="utf-8") == annotated_recipe(), (
-        "keras-transformer recipe > training/annotated_recipe.yaml"
-    )
+    path = Path(__file__).parents[2] / "training" / "annotated_recipe.yaml"  # keras-transformer recipe > it
+    assert path.read_text(encoding="utf-8") == annotated_recipe()
 
 
 def test_file_of_the_least_options_is_a_recipe_with_the_defaults(tmp_path):
