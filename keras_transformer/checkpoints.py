@@ -117,8 +117,9 @@ def load_tokenizers(folder: Path):
     """The pair `(source, target)` of what `save_tokenizers` wrote."""
     from keras_transformer.text import Tokenizer
 
-    if (folder / "source.model").exists():
-        return Tokenizer.from_file(folder / "source.model"), Tokenizer.from_file(folder / "target.model")
+    separate = [folder / "source.model", folder / "target.model"]
+    if any(path.exists() for path in separate):
+        return tuple(map(Tokenizer.from_file, separate))
     shared = Tokenizer.from_file(folder / "tokenizer.model")
     return shared, shared
 
