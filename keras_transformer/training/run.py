@@ -278,8 +278,9 @@ class Run:
         }
         if self.recipe.data.test:
             test = list(RecipeCorpora(self.recipe.data.test, self.recipe.data, self._data))
-            scores["test"] = scores_as_dict(self._score(model, test))
-            self._say("test:", *scores["test"].values(), sep="\n  ")
+            test_scores = self._score(model, test)
+            scores["test"] = scores_as_dict(test_scores)
+            self._say("test:", *test_scores.values(), sep="\n  ")
         write_json(self.folder / "scores.json", scores)
         self._say(f"The best model ({name}) is in {self.folder}.")
         return scores
