@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -149,7 +150,7 @@ class Backup(keras.callbacks.Callback):
         steps_per_epoch: Batches of an epoch, as `fit` has it: a backup of epochs of another length is refused.
         callbacks: The other callbacks of the list.
         seed: Seed of dropout, an integer.
-        read_only: Whether to restore only, as all workers but the first do.
+        read_only: Whether to keep no backup of one's own, as all workers but the first do.
 
     Raises:
         ValueError: If an argument is out of range, or a callback is an `EarlyStopping` that restores the best weights:
@@ -209,7 +210,7 @@ class Backup(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         # And not at an epoch's end: there a callback may have put averaged weights in the model.
-        if epoch and not self._read_only and epoch != self._restored.get("epochs"):
+        if epoch and epoch != self._restored.get("epochs"):
             self._save(epoch)
         states = [variable for variable in self.model.variables if "seed_generator_state" in variable.path]
         for number, variable in enumerate(states):
@@ -220,6 +221,11 @@ class Backup(keras.callbacks.Callback):
         self.model._initial_epoch = None  # The next `fit` begins where it is told to.
 
     def _save(self, epoch):
+        if self._read_only:
+            # To read some variables, workers speak to each other: all must save for one to save.
+            with tempfile.TemporaryDirectory() as folder:
+                self.model.save_weights(Path(folder) / "unused.weights.h5")
+            return
         self._folder.mkdir(parents=True, exist_ok=True)
         for leftover in self._folder.glob(".*.weights.h5"):  # Of a process that was killed here.
             leftover.unlink()

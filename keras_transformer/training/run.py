@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ class Run:
         self._strategy = _strategy(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
+        self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
         self._open_folder()
 
     def _open_folder(self):
@@ -230,19 +232,20 @@ class Run:
         callbacks += [TokensPerSecond(), scores]
         if training.patience:
             callbacks.append(keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode))
-        if chief:
-            callbacks += [
-                LastCheckpoints(self._checkpoints, training.average_last),
-                keras.callbacks.ModelCheckpoint(
-                    str(self._checkpoints / "best.weights.h5"),
-                    monitor=training.monitor,
-                    mode=mode,
-                    save_best_only=True,
-                    save_weights_only=True,
-                ),
-                keras.callbacks.CSVLogger(self.folder / "history.csv", append=True),
-                keras.callbacks.TensorBoard(self.folder / "logs", write_graph=False),
-            ]
+        # All workers have the same callbacks, since saving takes all of them; what others than the first save is unused.
+        folder = self.folder if chief else Path(self._unused.name)
+        callbacks += [
+            LastCheckpoints(folder / "checkpoints", training.average_last),
+            keras.callbacks.ModelCheckpoint(
+                str(folder / "checkpoints" / "best.weights.h5"),
+                monitor=training.monitor,
+                mode=mode,
+                save_best_only=True,
+                save_weights_only=True,
+            ),
+            keras.callbacks.CSVLogger(folder / "history.csv", append=True),
+            keras.callbacks.TensorBoard(folder / "logs", write_graph=False),
+        ]
         backup = Backup(
             self.folder / "backup",
             training.steps_per_epoch or train.steps_per_epoch,

@@ -47,12 +47,10 @@ def test_model_trained_with_variants_translates_capitals_without_running_away():
     sources = [source for source, _ in pairs[:20]]
     usual = decoder.translate(sources)
     assert sum(text == target for text, (_, target) in zip(usual, pairs, strict=False)) > 15
-    for variant in (str.lower, str.title, str.upper, str.swapcase):
-        for text, normal in zip(decoder.translate([variant(source) for source in sources]), usual, strict=True):
-            words = text.split()
-            grams = [tuple(words[i : i + 4]) for i in range(len(words) - 3)]
-            assert max(map(grams.count, grams), default=0) < 4, text
-            if variant is str.upper:
-                assert len(words) <= 2 * len(normal.split()), text
+    for text, normal in zip(decoder.translate([source.upper() for source in sources]), usual, strict=True):
+        words = text.split()
+        grams = [tuple(words[i : i + 4]) for i in range(len(words) - 3)]
+        assert max(map(grams.count, grams), default=0) < 4, text
+        assert len(words) <= 2 * len(normal.split()), text
     capitals = decoder.translate([source.upper() for source, _ in pairs[:40:2]])
     assert sum(text.isupper() for text in capitals) > 15
