@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class SubwordSampling:
         self.max_length = check_positive("max_length", max_length)
 
     def resample(
-        self, pairs: Sequence[tuple[list[int], list[int]]], seeds: Sequence[int], longest: int | None = None
+        self, pairs: Sequence[tuple[list[int], list[int]]], seeds: Iterable[int], longest: int | None = None
     ) -> list[np.ndarray]:
         """Source and target of other pieces, int32 [B,S] and [B,T], for pairs of ids with eos.
 
