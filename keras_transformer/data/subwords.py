@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from keras_transformer._checks import check_above_zero, check_positive, check_rate
 
-_SAMPLER = threading.Lock()  # SentencePiece encodes a list in threads of its own, with the seed that was set last.
-
 
 class SubwordSampling:
     """Cuts the sentences of a batch into pieces anew, at random (Kudo, 2018; Provilkov et al., 2020).
 
-    For training only, and repeatable: what a pair becomes depends on its text and its seed alone.
+    For training only. Within a process what a pair becomes depends on its text and its seed alone; another process
+    draws other pieces, see `Tokenizer.sample`: a training that goes on after a break is not the same to the digit.
 
     Args:
         source_tokenizer: A `Tokenizer`.
@@ -55,5 +53,4 @@ class SubwordSampling:
         return sides
 
     def _sample(self, tokenizer, ids, seed):
-        with _SAMPLER:  # One text at a time: which thread gets which one of several is chance.
-            return [*tokenizer.sample([tokenizer.decode(ids)], self.alpha, seed)[0], tokenizer.eos_id]
+        return [*tokenizer.sample([tokenizer.decode(ids)], self.alpha, seed)[0], tokenizer.eos_id]

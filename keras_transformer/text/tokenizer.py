@@ -193,15 +193,19 @@ class Tokenizer(tf.Module):
             texts: Texts.
             alpha: For a unigram model the smoothing of the distribution over segmentations (Kudo, 2018; near 0 it is
                 uniform); for BPE the share of merges left out (Provilkov et al., 2020; near 0 few).
-            seed: An integer; the same seed gives the same pieces.
+            seed: An integer. The same seed gives the same pieces, but in the same process only: SentencePiece 0.2.3
+                adds a number of its own to it, which is another in every process.
 
         Raises:
             ValueError: If `alpha` is not between 0 and 1.
         """
         check_rate("alpha", check_above_zero("alpha", alpha))
-        sentencepiece.set_random_generator_seed(seed % 2**32)  # Of this thread.
-        texts = [_without_lone_surrogates(text) for text in texts]
-        return self._processor.encode(texts, enable_sampling=True, nbest_size=-1, alpha=alpha)
+        samples = []
+        for number, text in enumerate(texts):  # One by one: a list would go to threads that know nothing of the seed.
+            sentencepiece.set_random_generator_seed((seed + number) % (2**32 - 1))  # The last number would mean none.
+            text = _without_lone_surrogates(text)
+            samples.append(self._processor.encode(text, enable_sampling=True, nbest_size=-1, alpha=alpha))
+        return samples
 
 
 class _Corpus:

@@ -100,7 +100,7 @@ class Training(_Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Label smoothing (section 5.4).")
     r_drop: float | None = Field(None, gt=0, description="Weight of R-Drop (Liang et al., 2021); none without.")
     subword_sampling: float | None = Field(
-        None, gt=0, lt=1, description="Alpha of subword sampling of the training text; none without."
+        None, gt=0, lt=1, description="Alpha of subword sampling, other pieces in every pass; none without."
     )
     seed: int = Field(1, ge=0, description="Seed of weights, order and dropout.")
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = Field("float32", description="Dtype policy.")

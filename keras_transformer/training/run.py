@@ -232,7 +232,7 @@ class Run:
         callbacks += [TokensPerSecond(), scores]
         if training.patience:
             callbacks.append(keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode))
-        # All workers have the same callbacks, since saving takes all of them; what others than the first save is unused.
+        # All workers have the same callbacks, since saving takes all of them; only the first one's files are used.
         folder = self.folder if chief else Path(self._unused.name)
         callbacks += [
             LastCheckpoints(folder / "checkpoints", training.average_last),

@@ -8,6 +8,7 @@ pytest.importorskip("tensorflow_text", reason="the tokenizer needs tensorflow-te
 
 import tensorflow as tf
 
+from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.text import Tokenizer
 
 SENTENCES = [
@@ -120,8 +121,9 @@ def test_empty_batch_gives_an_empty_result(tokenizer):
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_sampling_varies_the_pieces_keeps_the_text_and_repeats_by_seed(model_type):
-    tokenizer = Tokenizer.train(SENTENCES, vocabulary_size=310, model_type=model_type)
-    text = "He drinks water and eats fruit"
+    english = [target for _, target in phrasebook("fr", "train")[:500]]
+    tokenizer = Tokenizer.train(english, vocabulary_size=600, model_type=model_type)
+    text = english[0]
     ids = tokenizer.sample([text] * 30, alpha=0.3, seed=1)
     assert len({tuple(row) for row in ids}) > 5
     assert {tokenizer.decode(row) for row in ids} == {text}

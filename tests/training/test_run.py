@@ -99,7 +99,7 @@ def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
     new = [("他爱打水", "He loves to fetch water"), ("我想喝水果茶", "Fruit tea for me please")]
     before, *tokenizers = load_preset(folder)
     assert GreedyDecoder(before, *tokenizers).translate([new[0][0]]) != [new[0][1]]
-    training = {"epochs": 10, "batch_tokens": 64, "steps_per_epoch": 10, "average_last": 1, "translate_every": 10}
+    training = {"epochs": 12, "batch_tokens": 64, "steps_per_epoch": 15, "average_last": 1, "translate_every": 12}
     recipe = write_recipe(
         tmp_path,
         new,
@@ -124,7 +124,7 @@ def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_pa
         tmp_path,
         pairs,
         pairs[:5],
-        training={"epochs": 4, "batch_tokens": 256, "average_last": 4, "translate_every": 4, "subword_sampling": 0.1},
+        training={"epochs": 4, "batch_tokens": 256, "average_last": 4, "translate_every": 4},
         optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
     )
     whole = subprocess.Popen(command("train", recipe, "--to", tmp_path / "whole"), stdout=subprocess.DEVNULL)
