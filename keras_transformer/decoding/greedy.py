@@ -33,7 +33,7 @@ class GreedyDecoder:
         from keras_transformer.models import TransformerConfig, transformer
         from keras_transformer.text import Tokenizer
 
-        tokenizer = Tokenizer.train(["我爱水课", "I love easy courses"], vocabulary_size=280, model_type="bpe")
+        tokenizer = Tokenizer.train(["我爱水课", "I love easy courses"], vocabulary_size=290, model_type="bpe")
         model = transformer(TransformerConfig.from_preset("tiny", tokenizer.vocabulary_size))  # Not trained.
         translations = GreedyDecoder(model, tokenizer).translate(["我爱水课", ""])
         print(len(translations), repr(translations[1]))
