@@ -247,6 +247,46 @@ def test_resumed_training_equals_the_uninterrupted_one(tmp_path, optimizer, dtyp
     assert_same_state(resumed, whole)
 
 
+REPLICAS = """
+import shutil
+import keras, numpy as np, tensorflow as tf
+from keras_transformer.callbacks import Backup
+from keras_transformer.losses import MaskedCrossentropy
+from keras_transformer.models import TransformerConfig, transformer
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+ids = np.random.default_rng(1).integers(3, 20, size=(4, 6))
+
+def train(folder, copy_to=None):
+    with strategy.scope():
+        model = transformer(TransformerConfig(20, None, 1, 1, 8, 16, 2, dropout=0.3))
+        model.compile(keras.optimizers.SGD(0.5), MaskedCrossentropy())
+    copy = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: epochs[-1] == 1 and copy_to and shutil.copytree(folder, copy_to),
+        on_epoch_begin=lambda epoch, logs: epochs.append(epoch),
+    )
+    epochs, backup = [], Backup(folder, 1, seed=3)
+    data = {"source_ids": ids, "target_ids": ids}
+    history = model.fit(data, ids, batch_size=4, epochs=2, shuffle=False, callbacks=[copy, backup], verbose=0).history
+    return model.get_weights(), history["loss"], epochs
+
+weights, losses, epochs = train("whole", "killed")
+resumed_weights, resumed_losses, resumed_epochs = train("killed")
+assert (epochs, resumed_epochs) == ([0, 1], [1])
+np.testing.assert_allclose(resumed_losses, losses[1:], rtol=1e-6)
+for one, other in zip(resumed_weights, weights):
+    np.testing.assert_allclose(one, other, atol=1e-7)
+print("equal")
+"""
+
+
+def test_training_on_two_replicas_is_resumed_like_any_other(run_python):
+    """F15."""
+    assert run_python(REPLICAS) == "equal\n"
+
+
 def test_what_callbacks_know_survives(tmp_path):
     """F15: scores between translations, the best score, patience, the reduced learning rate."""
 
