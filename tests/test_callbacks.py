@@ -222,16 +222,9 @@ def overflowing(rate):
     return keras.optimizers.LossScaleOptimizer(momentum(rate), initial_scale=2.0**24)
 
 
-def accumulating(rate):
-    return keras.optimizers.SGD(rate, gradient_accumulation_steps=2)
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "dtype", "iterations"),
-    [(averaged, None, 9), (overflowing, "mixed_float16", None), (accumulating, None, 4)],
-)
-def test_resumed_training_equals_the_uninterrupted_one(tmp_path, optimizer, dtype, iterations):
-    """F15: with averaged weights swapped in at each epoch's end; with updates that are no longer one for each batch."""
+@pytest.mark.parametrize(("optimizer", "dtype"), [(averaged, None), (overflowing, "mixed_float16")])
+def test_resumed_training_equals_the_uninterrupted_one(tmp_path, optimizer, dtype):
+    """F15: with averaged weights swapped in at each epoch's end; with fewer updates than batches."""
 
     def run(name, **options):
         swap = [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)] if optimizer is averaged else []
@@ -239,7 +232,7 @@ def test_resumed_training_equals_the_uninterrupted_one(tmp_path, optimizer, dtyp
         return *train(tmp_path / name, [*swap, last], optimizer=optimizer, dtype=dtype, epochs=3, **options), last
 
     whole, expected, checkpoints = run("whole", killed_at=(2, 1))
-    assert int(whole.optimizer.iterations) == iterations or (iterations is None and 0 < whole.optimizer.iterations < 9)
+    assert (0 < int(whole.optimizer.iterations) < 9) == (optimizer is overflowing)
     resumed, history, resumed_checkpoints = run("killed", seed=6)
     assert history["loss"] == pytest.approx(expected["loss"][2:], rel=1e-6)
     assert_same_state(resumed, whole)
@@ -427,7 +420,7 @@ def test_number_of_checkpoints_must_be_positive(tmp_path, keep):
         LastCheckpoints(tmp_path, keep)
 
 
-@pytest.mark.parametrize("options", [{}, {"r_drop": 1.0}, {"micro_batches": 2}, {"r_drop": 1.0, "micro_batches": 2}])
+@pytest.mark.parametrize("options", [{}, {"r_drop": 1.0}, {"r_drop": 1.0, "micro_batches": 2}], ids=str)
 def test_tokens_per_second_count_real_target_tokens_once(monkeypatch, options):
     seconds = iter(range(1, 100))
     clock = types.SimpleNamespace(perf_counter=lambda: 0.5 * next(seconds))
