@@ -52,7 +52,7 @@ class GreedyDecoder:
         self.decode = tf.function(self._decode, input_signature=[ids])
 
     def translate(self, texts: Iterable[str], batch_tokens: int = 4096) -> list[str]:
-        """The translations of texts, in their order; blank texts give blank ones.
+        """The translations of texts, in their order and one line each; blank texts give blank ones.
 
         Args:
             texts: Texts, one sentence each.
@@ -71,7 +71,7 @@ class GreedyDecoder:
             for row, i in enumerate(batch):
                 source_ids[row, : len(sources[i])] = sources[i]
             for i, ids in zip(batch, self.decode(source_ids).numpy(), strict=True):
-                translations[i] = self._target.decode(ids)
+                translations[i] = " ".join(self._target.decode(ids).splitlines())
         return translations
 
     def _decode(self, source_ids):
