@@ -51,5 +51,6 @@ def test_wheel_holds_the_package_and_nothing_else(tmp_path, request):
     assert built.returncode == 0, built.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
     sources = {str(path.relative_to(root)) for path in (root / "keras_transformer").rglob("*.py")}
+    sources |= {str(path.relative_to(root)) for path in (root / "keras_transformer").glob("training/recipes/*.yaml")}
     assert {name for name in names if ".dist-info/" not in name} == sources
     assert any(name.endswith("licenses/LICENSE") for name in names)
