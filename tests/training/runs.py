@@ -1,6 +1,7 @@
 """Small runs through the command line, in processes of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,7 +29,13 @@ def run(*arguments, **environment):
 
 def stop(recipe, folder, line_to_stop_at, number):
     """Starts a run and sends it a signal a moment after it printed a line; returns its exit status."""
-    process = subprocess.Popen(command("train", recipe, "--to", folder), stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command("train", recipe, "--to", folder),
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell starts what it puts in the background with SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     for line in process.stdout:
         if line.startswith(line_to_stop_at):
             time.sleep(0.1)
