@@ -156,7 +156,7 @@ def lowercased_tokenized_bleu(*, hypotheses: Sequence[str], references: Sequence
         ```
     """
     language = _language(target_language)
-    if language in ("zh", "ja"):
+    if not has_spaces(target_language):
         raise ValueError(
             "Moses' tokenizer does not find the words of Chinese and Japanese: use `score_translations`. "
             f"Received: target_language={target_language!r}"
@@ -170,6 +170,11 @@ def lowercased_tokenized_bleu(*, hypotheses: Sequence[str], references: Sequence
     for key, value in {**steps, "sacremoses": _imported("sacremoses").__version__}.items():
         signature.update(key, value)
     return Score("tokenised lower-cased BLEU", float(result.score), str(signature))
+
+
+def has_spaces(language: str) -> bool:
+    """Whether a language, by its code, is written with spaces between its words. Raises ValueError for no such code."""
+    return _language(language) not in ("zh", "ja")
 
 
 def _moses(language):

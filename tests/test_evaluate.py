@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from keras_transformer.evaluate import Score, lowercased_tokenized_bleu, score_translations
+from keras_transformer.evaluate import Score, has_spaces, lowercased_tokenized_bleu, score_translations
 
 WHO = ("我", "他的妹妹", "汤姆", "那位老师", "我们")
 WHAT = ("喜欢喝水", "昨天去了北京", "不想吃苹果", "在图书馆看书")
@@ -261,3 +261,8 @@ def test_tokenised_lower_cased_bleu_does_not_warn_of_tokens(caplog):
 def test_tokenised_lower_cased_bleu_refuses_languages_without_spaces(code):
     with pytest.raises(ValueError, match=f"score_translations.*Received: target_language='{code}'"):
         lowercased_tokenized_bleu(hypotheses=["水"], references=["水"], target_language=code)
+
+
+def test_languages_without_spaces_are_known_by_any_of_their_codes():
+    for code, expected in (("zh", False), ("zh-CN", False), ("cmn", False), ("jpn", False), ("de", True), ("ko", True)):
+        assert has_spaces(code) is expected

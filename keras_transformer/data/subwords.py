@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -31,13 +31,13 @@ class SubwordSampling:
         self.max_length = check_positive("max_length", max_length)
 
     def resample(
-        self, pairs: Sequence[tuple[list[int], list[int]]], seeds: Iterable[int], longest: int | None = None
+        self, pairs: Sequence[tuple[list[int], list[int]]], seeds: np.ndarray, longest: int | None = None
     ) -> list[np.ndarray]:
         """Source and target of other pieces, int32 [B,S] and [B,T], for pairs of ids with eos.
 
         Args:
             pairs: B pairs of lists of ids.
-            seeds: B integers, the seed of each pair.
+            seeds: The seed of each pair, integers [B].
             longest: A limit below `max_length` for these pairs.
         """
         limit = min(longest or self.max_length, self.max_length)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import itertools
 import os
 import sys
@@ -135,16 +134,13 @@ class Run:
         else:
             pairs = with_case_variants(corpora, data.case_augmentation)
             corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, folder)
-            reports = {"train": corpora.reports, "validation": validation_corpora.reports}
-            for title, report in itertools.chain.from_iterable(part.items() for part in reports.values()):
+            for title, report in [*corpora.reports.items(), *validation_corpora.reports.items()]:
                 self._say(f"{title}: {report}")
             if corpus.left_out:
                 self._say(f"{corpus.left_out:,} training pairs left out: over {data.max_length} tokens on a side")
-            content = {
-                part: {title: dataclasses.asdict(report) for title, report in parts.items()}
-                for part, parts in reports.items()
-            }
-            write_json(self.folder / "data_report.json", {**content, "over_max_length": corpus.left_out})
+            if self._worker == 0:
+                reports = {"train": corpora.reports_as_dict(), "validation": validation_corpora.reports_as_dict()}
+                write_json(self.folder / "data_report.json", {**reports, "over_max_length": corpus.left_out})
         sampling = options.subword_sampling and SubwordSampling(
             *self._tokenizers, options.subword_sampling, data.max_length
         )
@@ -255,17 +251,14 @@ class Run:
         )
         return [*callbacks, backup], backup
 
-    @property
-    def _checkpoints(self):
-        return self.folder / "checkpoints"
-
     def _finish(self, config, validation_pairs):
         """Takes the better of the averaged last checkpoints and the best single one, and scores it."""
         keras.config.set_dtype_policy("float32")
-        last = LastCheckpoints(self._checkpoints).paths()[-self.recipe.training.average_last :]
+        checkpoints = self.folder / "checkpoints"
+        last = LastCheckpoints(checkpoints).paths()[-self.recipe.training.average_last :]
         candidates = {f"average of the last {len(last)} checkpoints": last}
-        if (self._checkpoints / "best.weights.h5").exists():
-            candidates["best checkpoint"] = [self._checkpoints / "best.weights.h5"]
+        if (checkpoints / "best.weights.h5").exists():
+            candidates["best checkpoint"] = [checkpoints / "best.weights.h5"]
         results = {}
         for name, paths in candidates.items():
             model = average_checkpoints(paths, config)

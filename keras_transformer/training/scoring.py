@@ -7,12 +7,9 @@ from pathlib import Path
 
 from keras_transformer.checkpoints import load_preset
 from keras_transformer.decoding import GreedyDecoder
-from keras_transformer.evaluate import Score, lowercased_tokenized_bleu, score_translations
+from keras_transformer.evaluate import Score, has_spaces, lowercased_tokenized_bleu, score_translations
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.recipe import Corpus, load_recipe
-
-# Scripts without spaces between words: Moses' tokenizer finds no words there.
-_WITHOUT_SPACES = ("zh", "ja", "cmn", "jpn", "th")
 
 
 def score_model(decoder: GreedyDecoder, pairs: Sequence[tuple[str, str]], target_language: str) -> dict[str, Score]:
@@ -29,7 +26,7 @@ def score_model(decoder: GreedyDecoder, pairs: Sequence[tuple[str, str]], target
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     translations = decoder.translate(sources)
     scores = score_translations(hypotheses=translations, references=references, target_language=target_language)
-    if target_language.lower().replace("_", "-").split("-")[0] not in _WITHOUT_SPACES:
+    if has_spaces(target_language):
         scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(
             hypotheses=translations, references=references, target_language=target_language
         )
