@@ -22,14 +22,14 @@ def check_integer(name, value) -> int:
 
 def check_rate(name, value) -> float:
     """Returns `value`, a share in [0, 1), as a float; raises ValueError otherwise."""
-    if not _is_number(value) or not 0 <= value < 1:
+    if not is_number(value) or not 0 <= value < 1:
         raise ValueError(f"`{name}` must be a number of at least 0 and below 1. Received: {name}={value!r}")
     return float(value)
 
 
 def check_above_zero(name, value) -> float:
     """Returns `value`, a finite number above 0, as a float; raises ValueError otherwise."""
-    if not _is_number(value) or not 0 < value < float("inf"):
+    if not is_number(value) or not 0 < value < float("inf"):
         raise ValueError(f"`{name}` must be a finite number above 0. Received: {name}={value!r}")
     return float(value)
 
@@ -63,7 +63,8 @@ def known_integer(name, value) -> int | None:
         return None
 
 
-def _is_number(value):
+def is_number(value) -> bool:
+    """Whether `value` is a real number, and no bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

@@ -25,7 +25,7 @@ class TranslationScores(keras.callbacks.Callback):
     Keras' `ModelCheckpoint` or `EarlyStopping`, behind this callback in the list and with `mode="max"`.
 
     Args:
-        decoder: A `GreedyDecoder` for the model in training.
+        translator: A `Translator` of the model in training.
         pairs: Pairs of texts, source and reference translation.
         target_language: Code of the target language; sacreBLEU's tokenizer depends on it.
         frequency: Epochs from one translation to the next; in between the scores stay as they were.
@@ -36,10 +36,10 @@ class TranslationScores(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, decoder, pairs: Sequence[tuple[str, str]], target_language: str, frequency: int = 1, samples: int = 2
+        self, translator, pairs: Sequence[tuple[str, str]], target_language: str, frequency: int = 1, samples: int = 2
     ):
         super().__init__()
-        self._decoder, self._target_language = decoder, target_language
+        self._translator, self._target_language = translator, target_language
         self._sources, self._references = ([pair[side] for pair in pairs] for side in (0, 1))
         self.frequency, self.samples = check_positive("frequency", frequency), check_integer("samples", samples)
         self._signature_printed = False
@@ -53,9 +53,8 @@ class TranslationScores(keras.callbacks.Callback):
             logs.update(self.scores)
 
     def _translate(self):
-        translations = self._decoder.translate(self._sources)
-        # A model that has learnt little may well say a line break, of which sentences to score have none.
-        scores = self._score([" ".join(translation.splitlines()) for translation in translations])
+        translations = [one.text for one in self._translator.translate(self._sources, beam_size=1)]
+        scores = self._score(translations)
         self.scores = {f"val_{name}": score.value for name, score in scores.items()}
         lines = [] if self._signature_printed else [str(score) for score in scores.values()]
         self._signature_printed = True
@@ -76,23 +75,32 @@ class TranslationScores(keras.callbacks.Callback):
 
 
 class TokensPerSecond(keras.callbacks.Callback):
-    """Adds the real target tokens that training takes a second to the logs, and so to Keras' progress bar."""
+    """Adds the real target tokens that training takes a second to the logs, and so to Keras' progress bar.
+
+    The count is on the device that trains, and asked for once a second: to ask is to wait for the step.
+    """
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._started = None
+        self._started, self._asked, self.value = None, 0.0, 0.0
 
     def on_train_batch_end(self, batch, logs=None):
-        tokens, now = self.model.trained_tokens, time.perf_counter()
+        now = time.perf_counter()
         if self._started is None:  # The first step also traces.
-            self._started, self._tokens_before, self.value = now, tokens, 0.0
-        else:
-            self.value = (tokens - self._tokens_before) / (now - self._started)
+            self._started, self._asked, self._tokens_before = now, now, self.model.trained_tokens
+        elif now - self._asked >= 1:
+            self._ask(now)
         if logs is not None and self.value:
             logs["tokens_per_second"] = self.value
 
     def on_epoch_end(self, epoch, logs=None):
-        if logs is not None and self._started is not None:
+        if self._started is not None:
+            self._ask(time.perf_counter())
+        if logs is not None and self.value:
             logs["tokens_per_second"] = self.value
+
+    def _ask(self, now):
+        self._asked = now
+        self.value = (self.model.trained_tokens - self._tokens_before) / max(now - self._started, 1e-9)
 
 
 class LastCheckpoints(keras.callbacks.Callback):

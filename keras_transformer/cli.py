@@ -1,7 +1,8 @@
-"""The command line: `keras-transformer train`, `evaluate`, `recipe`."""
+"""The command line: `keras-transformer train`, `translate`, `evaluate`, `recipe`."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -24,6 +25,14 @@ app = typer.Typer(
 Data = Annotated[
     Path | None,
     typer.Option("--data", help="Folder with local copies of public data sets; else they are downloaded."),
+]
+
+
+Model = Annotated[Path, typer.Argument(help="Folder of a run or a preset.")]
+BeamSize = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy search.")]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Another option of the search: --set length_penalty=1.0. May be repeated."),
 ]
 
 
@@ -58,21 +67,62 @@ def train(
 
 
 @app.command()
+def translate(
+    model: Model,
+    source: Annotated[
+        str, typer.Option("--input", help="File to translate, plain or gzip; - for standard input.")
+    ] = "-",
+    target: Annotated[str, typer.Option("--output", help="File to write; - for standard output.")] = "-",
+    beam_size: BeamSize = 4,
+    n_best: Annotated[int, typer.Option(help="Translations of each line; more than one needs --json.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Write objects with text, score, truncated, n_best.")] = False,
+    options: SearchSettings = None,
+):
+    """Translate line by line: line i of the output belongs to line i of the input.
+
+    Example: echo "A dog runs." | keras-transformer translate runs/multi30k-en-de
+    """
+    from keras_transformer.decoding import Translator
+    from keras_transformer.files import read_texts, writing
+
+    if n_best > 1 and not as_json:
+        raise ValueError(f"A line of text has one translation; say --json. Received: --n-best {n_best}")
+    translator = Translator.from_preset(model)
+    search = {"beam_size": beam_size, "n_best": n_best, **_parse(options or [])}
+    translations = translator.translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
+    truncated = 0
+    with writing(target) as write:
+        for translation in translations:
+            truncated += translation.truncated
+            write(json.dumps(_as_dict(translation), ensure_ascii=False) if as_json else translation.text)
+    if truncated:
+        print(f"{truncated} translations ended at the limit of their length.", file=sys.stderr)
+
+
+@app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    model: Model,
     source: Annotated[Path | None, typer.Option(help="Source file, instead of the recipe's test set.")] = None,
     reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
+    test_set: Annotated[
+        str | None, typer.Option(help="A split of a public data set: multi30k/test_2016_flickr.")
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option(help="Code of the target language, for a folder without a recipe.")
+    ] = None,
+    beam_size: BeamSize = 4,
     data: Data = None,
+    options: SearchSettings = None,
 ):
-    """Score a trained model on its recipe's test set, or on a pair of files, with greedy decoding.
+    """Score a trained model: BLEU, chrF, TER on its recipe's test set, on another, or on a pair of files.
 
-    Example: keras-transformer evaluate runs/multi30k-en-de --data PATH
+    Example: keras-transformer evaluate runs/multi30k-en-de --data PATH --beam-size 5
     """
-    from keras_transformer.training.scoring import evaluate_run
+    from keras_transformer.training.scoring import evaluate_model
 
-    if (source is None) != (reference is None):
-        raise ValueError(f"--source and --reference go together. Received: {source=!s}, {reference=!s}")
-    for score in evaluate_run(run, source, reference, data).values():
+    search = {"beam_size": beam_size, **_parse(options or [])}
+    scores = evaluate_model(model, source, reference, test_set, target_language, data, **search)
+    for score in scores.values():
         print(score)
 
 
@@ -88,12 +138,17 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Name of a recipe; no
     print(recipe_text(name) if name else annotated_recipe(), end="")
 
 
+def _as_dict(translation):
+    fields = [{name: getattr(one, name) for name in ("text", "score", "truncated")} for one in translation.n_best]
+    return {**fields[0], "n_best": fields}
+
+
 def _parse(options):
     parsed = {}
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key:
-            raise ValueError(f"--set takes NAME=VALUE, such as training.epochs=3. Received: --set {option}")
+            raise ValueError(f"--set takes NAME=VALUE. Received: --set {option}")
         try:
             parsed[key] = yaml.safe_load(value)
         except yaml.YAMLError as error:

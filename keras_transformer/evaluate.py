@@ -177,6 +177,11 @@ def has_spaces(language: str) -> bool:
     return _language(language) not in ("zh", "ja")
 
 
+def same_language(one: str, other: str) -> bool:
+    """Whether two codes are of one language, "cmn" and "zh-CN" for example. Raises ValueError for no such code."""
+    return _language(one) == _language(other)
+
+
 def _moses(language):
     """The function that makes of a sentence the string of its lower-cased tokens."""
     moses = _imported("sacremoses")

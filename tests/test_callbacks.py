@@ -13,7 +13,7 @@ import pytest
 
 from keras_transformer import callbacks as callbacks_module
 from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Hypothesis, Translator
 from keras_transformer.evaluate import score_translations
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models import TransformerConfig, transformer
@@ -280,17 +280,22 @@ def test_training_on_two_replicas_is_resumed_like_any_other(run_python):
     assert run_python(REPLICAS) == "equal\n"
 
 
+def hypotheses(*texts):
+    return [Hypothesis(text, 0.0, False) for text in texts]
+
+
 def test_what_callbacks_know_survives(tmp_path):
     """F15: scores between translations, the best score, patience, the reduced learning rate."""
 
-    class Decoder:
-        def translate(self, sources):
+    class Greedy:
+        def translate(self, sources, beam_size):
+            assert beam_size == 1
             calls.append(sources)
-            return ["a dog", "two dogs run", "a child " + "laughs " * len(calls)]
+            return hypotheses("a dog", "two dogs run", "a child " + "laughs " * len(calls))
 
     def callbacks():
         return [
-            TranslationScores(Decoder(), PAIRS, "en", frequency=3, samples=0),
+            TranslationScores(Greedy(), PAIRS, "en", frequency=3, samples=0),
             keras.callbacks.ModelCheckpoint(str(tmp_path / "best.keras"), "val_bleu", mode="max", save_best_only=True),
             keras.callbacks.EarlyStopping("val_bleu", mode="max", patience=9),
             keras.callbacks.ReduceLROnPlateau("val_bleu", mode="max", patience=4, cooldown=1),
@@ -422,22 +427,23 @@ def test_number_of_checkpoints_must_be_positive(tmp_path, keep):
 
 @pytest.mark.parametrize("options", [{}, {"r_drop": 1.0}, {"r_drop": 1.0, "micro_batches": 2}], ids=str)
 def test_tokens_per_second_count_real_target_tokens_once(monkeypatch, options):
-    seconds = iter(range(1, 100))
-    clock = types.SimpleNamespace(perf_counter=lambda: 0.5 * next(seconds))
-    monkeypatch.setattr(callbacks_module, "time", clock)  # Half a second a batch.
+    now = 0.0
+    monkeypatch.setattr(callbacks_module, "time", types.SimpleNamespace(perf_counter=lambda: now))
     counts, speeds = [], []
 
     def on_train_batch_end(batch, logs):
-        counts.append(model.trained_tokens), speeds.append(logs.get("tokens_per_second"))
+        nonlocal now
+        now += 0.6
+        counts.append(model.trained_tokens), speeds.append(logs.get("tokens_per_second", 0))
 
     model = compiled(run_eagerly=True, **options)
     recorder = keras.callbacks.LambdaCallback(on_train_batch_end=on_train_batch_end)
     history = fit(model, [TokensPerSecond(), recorder], epochs=2)
     tokens = (LABELS != 0).reshape(3, 20).sum(axis=-1)
     assert counts == [*np.cumsum(tokens), *np.cumsum(tokens)]
-    expected = [None, tokens[1] / 0.5, tokens[1:].sum() / 1.0]  # The first step traces, and is left out.
-    assert speeds == [*expected, *expected]
-    assert history["tokens_per_second"] == [expected[-1]] * 2
+    whole = tokens[1:].sum()  # The first step traces, and is left out.
+    assert speeds == pytest.approx([0, 0, whole / 1.2] * 2)  # A count is asked for when a second has passed.
+    assert history["tokens_per_second"] == pytest.approx([whole / 1.8] * 2)
 
 
 @pytest.fixture(scope="module")
@@ -447,20 +453,20 @@ def tokenizer():
 
 def translating(tokenizer):
     model = compiled(vocabulary_size=tokenizer.vocabulary_size)
-    return model, GreedyDecoder(model, tokenizer)
+    return model, Translator(model, tokenizer)
 
 
-def test_translation_scores_are_those_of_the_decoders_translations(tokenizer, tmp_path, capsys):
-    model, decoder = translating(tokenizer)
+def test_translation_scores_are_those_of_greedy_translations(tokenizer, tmp_path, capsys):
+    model, translator = translating(tokenizer)
     expected = []
 
     def on_epoch_end(epoch, logs):
-        hypotheses = [" ".join(text.splitlines()) for text in decoder.translate([pair[0] for pair in PAIRS])]
+        hypotheses = [one.text for one in translator.translate([pair[0] for pair in PAIRS], beam_size=1)]
         scores = score_translations(hypotheses=hypotheses, references=[pair[1] for pair in PAIRS], target_language="en")
         expected.append((scores["bleu"].value, scores["chrf"].value))
 
     callbacks = [
-        TranslationScores(decoder, PAIRS, "en", samples=1),
+        TranslationScores(translator, PAIRS, "en", samples=1),
         keras.callbacks.ModelCheckpoint(
             str(tmp_path / "{epoch}.weights.h5"), "val_chrf", mode="max", save_best_only=True, save_weights_only=True
         ),
@@ -476,13 +482,14 @@ def test_translation_scores_are_those_of_the_decoders_translations(tokenizer, tm
 
 
 def test_translations_are_made_at_every_nth_epoch_and_the_last(capsys):
-    class Decoder:
-        def translate(self, sources):
+    class Greedy:
+        def translate(self, sources, beam_size):
+            assert beam_size == 1
             epochs.append(len(epochs))
-            return ["a dog\nand\r\nmore", "two", "three"][: len(sources)]
+            return hypotheses("a dog and more", "two", "three")
 
     epochs, logs = [], []
-    callback = TranslationScores(Decoder(), PAIRS, "en", frequency=3, samples=0)
+    callback = TranslationScores(Greedy(), PAIRS, "en", frequency=3, samples=0)
     callback.set_params({"epochs": 8})
     for epoch in range(8):
         logs.append({})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.checkpoints import average_checkpoints, load_preset, load_weights, save_preset
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Translator
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models import TransformerConfig, transformer
 from keras_transformer.text import Tokenizer
@@ -211,12 +211,13 @@ OPEN_PRESETS = """
 import json
 import numpy as np
 from keras_transformer.checkpoints import load_preset
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Translator
 expected = json.load(open("expected.json"))
 for name, translations in expected.items():
     model, source, target = load_preset(f"{name}/made")
     assert (source is target) == (name == "shared")
-    assert GreedyDecoder(model, source, target).translate(["ein Hund", "我爱"]) == translations, name
+    found = Translator(model, source, target).translate(["ein Hund", "我爱"])
+    assert [one.text for one in found] == translations, name
     data = dict(np.load(f"{name}.npz"))
     logits = model({key: data[key] for key in ("source_ids", "target_ids")})
     np.testing.assert_allclose(logits, data["logits"], atol=1e-6)
@@ -231,7 +232,7 @@ def test_preset_translates_the_same_in_a_fresh_process(presets, tokenizers, tmp_
         full = transformer(model.config, dtype="float32")
         full.set_weights(model.get_weights())
         sides = tokenizers if name == "separate" else tokenizers[:1]
-        expected[name] = GreedyDecoder(full, *sides).translate(["ein Hund", "我爱"])
+        expected[name] = [one.text for one in Translator(full, *sides).translate(["ein Hund", "我爱"])]
         np.savez(tmp_path / f"{name}.npz", logits=predict(full), **X)
         shutil.copytree(folder / name, tmp_path / name)
     (tmp_path / "expected.json").write_text(json.dumps(expected))

@@ -16,6 +16,7 @@ import keras_transformer.data.public
 import keras_transformer.data.tensorflow_datasets
 import keras_transformer.decoding
 import keras_transformer.evaluate
+import keras_transformer.export
 import keras_transformer.text
 import keras_transformer.training
 
@@ -30,6 +31,7 @@ SUBPACKAGES = (
     keras_transformer.data.tensorflow_datasets,
     keras_transformer.decoding,
     keras_transformer.evaluate,
+    keras_transformer.export,
     keras_transformer.text,
     keras_transformer.training,
 )

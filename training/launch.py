@@ -23,7 +23,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.workers < 1:
         parser.error(f"--workers must be at least 1. Received: {arguments.workers}")
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in _free_ports(arguments.workers)]}
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(arguments.workers)]}
     workers = [_start(arguments.command, cluster, index) for index in range(arguments.workers)]
     try:
         while None in (statuses := [worker.poll() for worker in workers]):
@@ -42,7 +42,8 @@ def _start(command, cluster, index):
     return subprocess.Popen(command, env={**os.environ, "TF_CONFIG": tf_config}, stdout=output)
 
 
-def _free_ports(count):
+def free_ports(count):
+    """Ports of the loopback address that no one listens on at the moment."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

@@ -139,6 +139,9 @@ class TokenBatches:
         return strategy.distribute_datasets_from_function(of_pipeline)
 
     def _dataset(self, first_batch, replicas, num_replicas, endless):
+        if check_integer("first_batch", first_batch) < 0:
+            raise ValueError(f"`first_batch` must be at least 0. Received: first_batch={first_batch}")
+
         def generate():
             for key, indices in self._stream(first_batch, endless):
                 for replica in replicas:

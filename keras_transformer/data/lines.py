@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _BOM = b"\xef\xbb\xbf"
@@ -21,16 +21,21 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
     path = Path(path)
     try:
         with _open(path) as file:
-            for number, line in enumerate(file):
-                if number == 0:
-                    line = line.removeprefix(_BOM)
-                    if not line.endswith(b"\n") and b"\r" in line:
-                        raise ValueError(
-                            f"The lines of a file must end in LF or CRLF. Received: {path}, with CR and without LF"
-                        )
-                yield line.removesuffix(b"\n").removesuffix(b"\r")
+            yield from iterate_lines(file, path)
     except (OSError, EOFError) as error:  # gzip raises EOFError where a file was cut.
         raise ValueError(f"Could not read {path}: {error}") from error
+
+
+def iterate_lines(file: Iterable[bytes], name: object) -> Iterator[bytes]:
+    """The same of an open file, for which errors have a name."""
+    for number, line in enumerate(file):
+        if number == 0:
+            line = line.removeprefix(_BOM)
+            if not line.endswith(b"\n") and b"\r" in line:
+                raise ValueError(
+                    f"The lines of a file must end in LF or CRLF. Received: {name}, with CR and without LF"
+                )
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def count_lines(path: str | os.PathLike) -> int:

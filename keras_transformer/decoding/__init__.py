@@ -1,5 +1,7 @@
-"""Decoding: from a model and source ids to target ids."""
+"""Decoding: from texts to translations."""
 
-from keras_transformer.decoding.greedy import GreedyDecoder
+from keras_transformer.decoding.options import SearchOptions
+from keras_transformer.decoding.results import Attention, ForcedScore, Hypothesis, Translation
+from keras_transformer.decoding.translator import Translator
 
-__all__ = ["GreedyDecoder"]
+__all__ = ["Attention", "ForcedScore", "Hypothesis", "SearchOptions", "Translation", "Translator"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_transformer._checks import check_positive, check_sequence_shape
+from keras_transformer._checks import check_positive, check_sequence_shape, known_integer
 from keras_transformer.layers.block import TransformerBlock
 from keras_transformer.layers.multi_head_attention import AttentionCache
 
@@ -111,12 +111,14 @@ class DecoderBlock(TransformerBlock):
         Args:
             memory: The encoder's output, [B,S,width of the encoder].
             length: 0 for a cache that grows, else its fixed length, see `MultiHeadAttention.empty_cache`.
-            beam_width: Hypotheses for each source, W.
+            beam_width: Hypotheses for each source, W, an integer or a scalar tensor.
 
         Returns:
             A `DecoderCache` for B*W rows.
         """
-        check_positive("beam_width", beam_width)
+        width = known_integer("beam_width", beam_width)
+        if width is not None:
+            check_positive("beam_width", width)
         if not self.built:
             raise ValueError(f"A DecoderBlock must be built before it has a cache. Received: layer '{self.name}'")
         rows = ops.shape(memory)[0] * beam_width

@@ -27,7 +27,7 @@ from keras_transformer.checkpoints import (
     write_text,
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Translator
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
@@ -217,10 +217,10 @@ class Run:
 
     def _callbacks(self, model, validation_pairs, train):
         training, chief = self.recipe.training, self._worker == 0
-        decoder = GreedyDecoder(model, *self._tokenizers)
+        translator = Translator(model, *self._tokenizers)
         mode = "min" if training.monitor == "val_loss" else "max"
         scores = TranslationScores(
-            decoder, validation_pairs, self.recipe.data.target_language, training.translate_every, samples=2 * chief
+            translator, validation_pairs, self.recipe.data.target_language, training.translate_every, samples=2 * chief
         )
         callbacks: list = (
             [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)] if self.recipe.optimizer.ema_momentum else []
@@ -282,7 +282,7 @@ class Run:
         return scores
 
     def _score(self, model, pairs):
-        return score_model(GreedyDecoder(model, *self._tokenizers), pairs, self.recipe.data.target_language)
+        return score_model(Translator(model, *self._tokenizers), pairs, self.recipe.data.target_language)
 
     def _finished(self):
         path = self.folder / "scores.json"

@@ -1,30 +1,33 @@
-"""Scores of a model on sentence pairs, by greedy decoding."""
+"""Scores of a model on sentence pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_transformer.checkpoints import load_preset
-from keras_transformer.decoding import GreedyDecoder
-from keras_transformer.evaluate import Score, has_spaces, lowercased_tokenized_bleu, score_translations
+from keras_transformer.data.public import PUBLIC_DATASETS
+from keras_transformer.decoding import Translator
+from keras_transformer.evaluate import Score, has_spaces, lowercased_tokenized_bleu, same_language, score_translations
 from keras_transformer.training.corpora import RecipeCorpora
-from keras_transformer.training.recipe import Corpus, load_recipe
+from keras_transformer.training.recipe import Corpus, Data, load_recipe
 
 
-def score_model(decoder: GreedyDecoder, pairs: Sequence[tuple[str, str]], target_language: str) -> dict[str, Score]:
-    """BLEU, chrF and TER of greedy translations; where words have spaces, the tokenised lower-cased BLEU of papers too.
+def score_model(
+    translator: Translator, pairs: Sequence[tuple[str, str]], target_language: str, **options
+) -> dict[str, Score]:
+    """BLEU, chrF and TER of translations; where words have spaces, the tokenised lower-cased BLEU of papers too.
 
     Args:
-        decoder: A `GreedyDecoder`.
+        translator: A `Translator`.
         pairs: Pairs of texts, source and reference.
         target_language: Code of the target language.
+        **options: Those of `Translator.translate`; greedy search if there is no `beam_size`.
 
     Raises:
-        ValueError: If there are no pairs or the language is unknown.
+        ValueError: If there are no pairs or the language is unknown, or as `Translator.translate`.
     """
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    translations = decoder.translate(sources)
+    translations = [one.text for one in translator.translate(sources, **{"beam_size": 1, **options})]
     scores = score_translations(hypotheses=translations, references=references, target_language=target_language)
     if has_spaces(target_language):
         scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(
@@ -40,22 +43,52 @@ def scores_as_dict(scores: dict[str, Score]) -> dict[str, dict]:
     }
 
 
-def evaluate_run(folder, source=None, reference=None, data=None):
-    """The scores of a trained run on a pair of files, or else on the test set of its recipe.
+def evaluate_model(
+    folder, source=None, reference=None, test_set=None, target_language=None, data=None, **options
+) -> dict[str, Score]:
+    """The scores of a trained model on a pair of files, on a public test set, or else on that of its recipe.
 
     Args:
-        folder: The run folder.
+        folder: The folder of a run or a preset.
         source: File of source sentences.
         reference: File of their translations.
+        test_set: Name and split of a public data set, `"multi30k/test_2016_flickr"`.
+        target_language: Code of the target language; that of the run's recipe if None.
         data: Folder with local copies of public data sets.
+        **options: Those of `Translator.translate`.
 
     Raises:
-        ValueError: If the run is not finished or there is no test set.
+        ValueError: If there is no finished model or no test set, arguments do not go together, or options are wrong.
     """
-    model, *tokenizers = load_preset(folder)
-    recipe = load_recipe(Path(folder) / "recipe.yaml")
-    corpora = [Corpus(source=str(source), target=str(reference))] if source else recipe.data.test
+    if (source is None) != (reference is None) or (source and test_set):
+        raise ValueError(
+            "Source and reference files go together, and without a test set. "
+            f"Received: {source=!s}, {reference=!s}, {test_set=!s}"
+        )
+    translator = Translator.from_preset(folder)
+    recipe_path = Path(folder) / "recipe.yaml"
+    recipe = load_recipe(recipe_path) if recipe_path.exists() else None
+    language = target_language or (recipe.data.target_language if recipe else None)
+    if language is None:
+        raise ValueError(f"A folder without a recipe needs the target language. Received: {folder}")
+    if source:
+        corpora = [Corpus(source=str(source), target=str(reference))]
+    elif test_set:
+        corpora = [_public(test_set, language)]
+    else:
+        corpora = recipe.data.test if recipe else []
     if not corpora:
         raise ValueError(f"The recipe has no test set: name a source and a reference file. Received: {folder}")
-    pairs = list(RecipeCorpora(corpora, recipe.data.model_copy(update={"drop_duplicates": False}), data))
-    return score_model(GreedyDecoder(model, *tokenizers), pairs, recipe.data.target_language)
+    fields = {"source_language": "und", "target_language": language, "train": corpora, "validation": corpora}
+    section = recipe.data if recipe else Data.model_validate(fields)
+    pairs = list(RecipeCorpora(corpora, section.model_copy(update={"drop_duplicates": False}), data))
+    return score_model(translator, pairs, language, **options)
+
+
+def _public(test_set, target_language):
+    """The corpus of a public set in the direction of the target language."""
+    name, _, split = test_set.partition("/")
+    dataset = PUBLIC_DATASETS.get(name)
+    if dataset is None:
+        raise ValueError(f"The public sets are {', '.join(PUBLIC_DATASETS)}. Received: {test_set}")
+    return Corpus(dataset=name, split=split, swap=same_language(dataset.languages[0], target_language))

@@ -3,7 +3,7 @@ import pytest
 
 from keras_transformer.data import TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.data.phrasebook import phrasebook
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Translator
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models import TransformerConfig, transformer
 from keras_transformer.text import Tokenizer
@@ -43,14 +43,18 @@ def test_model_trained_with_variants_translates_capitals_without_running_away():
     )
     model.compile(keras.optimizers.Adam(4e-3), MaskedCrossentropy())
     model.fit(batches.dataset(), steps_per_epoch=150, verbose=0, shuffle=False)
-    decoder = GreedyDecoder(model, tokenizer)
+    translator = Translator(model, tokenizer)
+
+    def translate(texts):
+        return [one.text for one in translator.translate(texts, beam_size=1)]
+
     sources = [source for source, _ in pairs[:20]]
-    usual = decoder.translate(sources)
+    usual = translate(sources)
     assert sum(text == target for text, (_, target) in zip(usual, pairs, strict=False)) > 15
-    for text, normal in zip(decoder.translate([source.upper() for source in sources]), usual, strict=True):
+    for text, normal in zip(translate([source.upper() for source in sources]), usual, strict=True):
         words = text.split()
         grams = [tuple(words[i : i + 4]) for i in range(len(words) - 3)]
         assert max(map(grams.count, grams), default=0) < 4, text
         assert len(words) <= 2 * len(normal.split()), text
-    capitals = decoder.translate([source.upper() for source, _ in pairs[:40:2]])
+    capitals = translate([source.upper() for source, _ in pairs[:40:2]])
     assert sum(text.isupper() for text in capitals) > 15

@@ -2,7 +2,7 @@
 
 import json
 import os
-import socket
+import runpy
 import subprocess
 import sys
 import time
@@ -52,16 +52,7 @@ np.savez(sys.argv[1], *model.get_weights(), *map(np.array, history.values()), np
 
 
 LAUNCH = Path(__file__).parents[2] / "training" / "launch.py"
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+free_ports = runpy.run_path(str(LAUNCH))["free_ports"]
 
 
 def start(tmp_path, name, kind, tf_config=None):

@@ -11,7 +11,7 @@ import yaml
 
 from keras_transformer.checkpoints import load_preset
 from keras_transformer.data.phrasebook import phrasebook
-from keras_transformer.decoding import GreedyDecoder
+from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import score_translations
 from tests.training.runs import TINY, command, run, stop, write_recipe
 
@@ -51,11 +51,10 @@ def test_run_folder_holds_everything_that_the_run_made(finished):
 def test_scores_are_those_of_the_model_in_the_folder(finished):
     _, folder, _ = finished
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    model, *tokenizers = load_preset(folder)
     pairs = phrasebook("zh", "train")[:20]
-    translations = GreedyDecoder(model, *tokenizers).translate([source for source, _ in pairs])
+    translations = Translator.from_preset(folder).translate([source for source, _ in pairs], beam_size=1)
     expected = score_translations(
-        hypotheses=translations, references=[target for _, target in pairs], target_language="en"
+        hypotheses=[one.text for one in translations], references=[target for _, target in pairs], target_language="en"
     )
     assert scores["test"]["bleu"]["value"] == pytest.approx(expected["bleu"].value)
     assert scores["test"]["bleu"]["signature"] == expected["bleu"].signature
@@ -97,8 +96,7 @@ def test_finished_run_is_not_trained_again_and_another_recipe_is_refused(finishe
 def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
     _, folder, _ = finished
     new = [("他爱打水", "He loves to fetch water"), ("我想喝水果茶", "Fruit tea for me please")]
-    before, *tokenizers = load_preset(folder)
-    assert GreedyDecoder(before, *tokenizers).translate([new[0][0]]) != [new[0][1]]
+    assert Translator.from_preset(folder).translate(new[0][0]).text != new[0][1]
     training = {"epochs": 12, "batch_tokens": 64, "steps_per_epoch": 15, "average_last": 1, "translate_every": 12}
     recipe = write_recipe(
         tmp_path,
@@ -110,8 +108,8 @@ def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
     process = run("train", recipe, "--to", tmp_path / "run")
     assert process.returncode == 0, process.stderr[-3000:]
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (folder / "tokenizer.model").read_bytes()
-    model, *tokenizers = load_preset(tmp_path / "run")
-    assert GreedyDecoder(model, *tokenizers).translate([source for source, _ in new]) == [target for _, target in new]
+    translations = Translator.from_preset(tmp_path / "run").translate([source for source, _ in new])
+    assert [one.text for one in translations] == [target for _, target in new]
     process = run("train", recipe, "--to", tmp_path / "other", "--set", "model.model_dim=16")
     assert process.returncode == 2
     assert "model_dim=32 (here 16)" in process.stderr

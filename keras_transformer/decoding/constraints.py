@@ -1,0 +1,161 @@
+"""What a search may not say, or had better not: changes to the logits of a step, each row by its own options."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+EOS = 3
+NEVER = float("-inf")
+
+
+class Hypotheses(NamedTuple):
+    """What a search found, the best first; T is the longest length, and a row's entries past its count are 0.
+
+    Attributes:
+        ids: int32 [B,N,T], without bos, eos included, padded behind.
+        length: Tokens, eos included, int32 [B,N].
+        log_probability: Sum of the tokens' log-probabilities, float32 [B,N].
+        score: The same, divided by the length penalty, float32 [B,N].
+        truncated: Whether it ended at the limit, without eos, bool [B,N].
+        count: How many there are, int32 [B].
+    """
+
+    ids: Any
+    length: Any
+    log_probability: Any
+    score: Any
+    truncated: Any
+    count: Any
+
+
+class RowOptions(NamedTuple):
+    """The options of a search as tensors, one entry for each source: strangers may share a batch.
+
+    Attributes:
+        beam_size: Hypotheses kept, int32 [B].
+        n_best: Results wanted, int32 [B], at most `beam_size`.
+        length_penalty: Alpha, float32 [B].
+        max_length: Most tokens of a translation, its end counted, int32 [B]; 0 for as many as the source has and 50.
+        min_length: Fewest tokens, int32 [B].
+        no_repeat_ngram_size: N of the n-grams that do not come twice, int32 [B]; 0 for none.
+        repetition_penalty: What log-probabilities of tokens that came before are multiplied with, float32 [B].
+        prefix_ids: How the translation begins, int32 [B,P], padded behind.
+        banned: True at tokens that never come, bool [V].
+        gnmt: Whether the length penalty is GNMT's, bool [].
+        early_stopping: Whether a source is done when it has `beam_size` finished hypotheses, bool [].
+        diversity_penalty: What a token costs for each beam group before that chose it in the same step, float32 [].
+        temperature: What logits are divided by before a token is drawn, float32 [].
+    """
+
+    beam_size: Any
+    n_best: Any
+    length_penalty: Any
+    max_length: Any
+    min_length: Any
+    no_repeat_ngram_size: Any
+    repetition_penalty: Any
+    prefix_ids: Any
+    banned: Any
+    gnmt: Any
+    early_stopping: Any
+    diversity_penalty: Any
+    temperature: Any
+
+    def limits(self, source_ids, positions: int | None):
+        """The most tokens of each translation, int32 [B]: 0 for a blank source.
+
+        Args:
+            source_ids: int32 [B,S].
+            positions: How many the model has at most, or None.
+        """
+        tokens = tf.math.count_nonzero(source_ids, axis=-1, dtype=tf.int32)
+        prefix = tf.math.count_nonzero(self.prefix_ids, axis=-1, dtype=tf.int32)
+        limits = tf.where(self.max_length > 0, self.max_length, tokens + prefix + 50)
+        if positions:
+            limits = tf.minimum(limits, positions)
+        return tf.where(tokens > 0, limits, 0)
+
+    def repeat(self, times: int) -> RowOptions:
+        """The options for `times` rows where there was one."""
+        per_row = {name: part for name, part in self._asdict().items() if name not in _OF_ALL_ROWS}
+        return self._replace(**{name: tf.repeat(part, times, axis=0) for name, part in per_row.items()})
+
+    def length_divisor(self, length):
+        """What a log-probability is divided by: for lengths that broadcast against [B,1], as float32."""
+        length = tf.cast(length, tf.float32)
+        base = tf.where(self.gnmt, (5.0 + length) / 6.0, length)
+        return base ** self.length_penalty[:, None]
+
+
+_OF_ALL_ROWS = ("banned", "gnmt", "early_stopping", "diversity_penalty", "temperature")
+
+
+def constrain(logits, normalizer, ids, index, options: RowOptions):
+    """The logits with what is forbidden at minus infinity: for some hypothesis that may be every token.
+
+    Args:
+        logits: float32 [B,W,V].
+        normalizer: A function without arguments that gives [B,W,1], see `Ensemble.normalizer`.
+        ids: The tokens so far, int32 [B,W,L], padded behind.
+        index: How many there are, an int32 scalar tensor.
+        options: `RowOptions`.
+    """
+    vocabulary_size = logits.shape[-1]
+    changed = tf.cond(
+        tf.reduce_any(options.repetition_penalty != 1.0),
+        lambda: _penalize_repetition(logits, normalizer(), ids, options.repetition_penalty),
+        lambda: logits,
+    )
+    changed = tf.cond(
+        tf.reduce_any(options.no_repeat_ngram_size > 0),
+        lambda: tf.where(
+            _marked(_after_same(ids, index, options.no_repeat_ngram_size), vocabulary_size), NEVER, changed
+        ),
+        lambda: changed,
+    )
+    early = (index + 1 < options.min_length)[:, None] & (tf.range(vocabulary_size) == EOS)
+    changed += tf.where(options.banned | early, NEVER, 0.0)[:, None]
+    return _force_prefix(changed, logits, options.prefix_ids, index)
+
+
+def _penalize_repetition(logits, normalizer, ids, penalty):
+    scaled = (logits - normalizer) * penalty[:, None, None] + normalizer
+    return tf.where(_marked(ids, logits.shape[-1]), scaled, logits)
+
+
+def _force_prefix(changed, logits, prefix_ids, index):
+    """Within the prefix its token alone, whatever else is forbidden, by the model's own logit."""
+
+    def force():
+        token = prefix_ids[:, index]
+        forced = tf.one_hot(token, logits.shape[-1], on_value=True, off_value=False)[:, None]
+        return tf.where((token == 0)[:, None, None], changed, tf.where(forced, logits, NEVER))
+
+    within = index < tf.shape(prefix_ids)[1]
+    return tf.cond(within, force, lambda: changed)
+
+
+def _after_same(ids, index, size):
+    """The tokens that came after the last `size` - 1 tokens wherever these stood before, [B,W,L]; elsewhere padding."""
+    position = tf.range(tf.shape(ids)[-1])
+
+    def compare(back, same):
+        there = tf.roll(ids, back + 1, axis=-1)
+        last = tf.gather(ids, tf.maximum(index - 1 - back, 0), axis=-1)[..., None]
+        equal = (position > back) & (there == last)
+        return back + 1, same & (equal | (back >= size - 1)[:, None, None])
+
+    same = tf.broadcast_to((position < index) & (size > 0)[:, None, None], tf.shape(ids))
+    _, same = tf.while_loop(lambda back, _: back < tf.reduce_max(size) - 1, compare, (0, same))
+    return tf.where(same, ids, 0)
+
+
+def _marked(tokens, vocabulary_size):
+    """True at the tokens of a row: [B,W,L] -> bool [B,W,V]. Marks padding, too, which is banned anyway."""
+    shape = tf.shape(tokens)
+    rows = tf.range(shape[0] * shape[1])[:, None] + tf.zeros((1, shape[2]), tf.int32)
+    indices = tf.stack([tf.reshape(rows, [-1]), tf.reshape(tokens, [-1])], axis=-1)
+    counts = tf.scatter_nd(indices, tf.ones(tf.shape(indices)[:1], tf.int32), (shape[0] * shape[1], vocabulary_size))
+    return tf.reshape(counts > 0, (shape[0], shape[1], vocabulary_size))

@@ -1,0 +1,57 @@
+"""Files and standard streams of the command line: UTF-8 whatever the locale, one text a line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from keras_transformer.data.lines import iterate_lines, read_lines
+
+
+def read_texts(path: str) -> Iterator[str]:
+    """The lines of a file, or of standard input for "-".
+
+    Raises:
+        ValueError: If the file cannot be read, or a line is no UTF-8; the message names it.
+    """
+    name = "standard input" if path == "-" else path
+    lines = iterate_lines(sys.stdin.buffer, name) if path == "-" else read_lines(path)
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{name}:{number} is not UTF-8: {error.reason} at byte {error.start + 1}") from error
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[Callable[[str], None]]:
+    """Gives the function that writes a line to a file, or to standard output for "-".
+
+    The file appears when all is written: not at all if an error or an interrupt comes before.
+
+    Raises:
+        ValueError: If the file cannot be written.
+    """
+    if path == "-":
+        try:
+            yield lambda line: _write(sys.stdout.buffer, line)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # Whoever read has had enough, `head` for one.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    unfinished = Path(path).with_name(f".{os.getpid()}.{Path(path).name}")
+    try:
+        with open(unfinished, "wb") as file:
+            yield lambda line: _write(file, line)
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise ValueError(f"Could not write {path}: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write(file, line):
+    file.write(line.encode("utf-8") + b"\n")
