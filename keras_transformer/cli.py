@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -59,11 +60,8 @@ def train(
     from keras_transformer.training import Run, load_recipe
 
     loaded = load_recipe(recipe, _parse(options or []))
-    try:
+    with _stopped_by_interrupt("Stopped. The same command goes on from the last epoch."):
         Run(loaded, to or Path("runs") / Path(recipe).stem, data).train()
-    except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from the last epoch.", file=sys.stderr)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -91,7 +89,7 @@ def translate(
     search = {"beam_size": beam_size, "n_best": n_best, **_parse(options or [])}
     translations = translator.translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
     truncated = 0
-    with writing(target) as write:
+    with _stopped_by_interrupt("Stopped."), writing(target) as write:
         for translation in translations:
             truncated += translation.truncated
             write(json.dumps(_as_dict(translation), ensure_ascii=False) if as_json else translation.text)
@@ -136,6 +134,15 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Name of a recipe; no
     from keras_transformer.training.recipe import recipe_text
 
     print(recipe_text(name) if name else annotated_recipe(), end="")
+
+
+@contextlib.contextmanager
+def _stopped_by_interrupt(message):
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"\n{message}", file=sys.stderr)
+        raise typer.Exit(130) from None
 
 
 def _as_dict(translation):

@@ -99,7 +99,7 @@ class _Search:
         logits = tf.reshape(logits, (self._rows, self._width, logits.shape[-1]))
         normalizer = self._ensemble.normalizer(logits)
         allowed = constrain(logits, lambda: normalizer, state.ids, index, self._options)
-        parents, tokens, rank, ended = self._continue(allowed, normalizer[..., 0], state.rank)
+        parents, tokens, rank, ended = self._continue(logits, allowed, normalizer[..., 0], state.rank)
         at_end, length = tf.range(self._longest) == index, index + 1
 
         new = _Finished(
@@ -124,30 +124,31 @@ class _Search:
         caches = reorder(caches, self._of_source(parents))
         return length, caches, _State(ids, rank, log_probability, done, finished)
 
-    def _continue(self, allowed, normalizer, rank):
+    def _continue(self, logits, allowed, normalizer, rank):
         """The `beam_size` likeliest continuations: `(parents, tokens, rank, ended)`, each [N,W].
 
         `ended` is the rank of each hypothesis with eos behind it, minus infinity where that is not among them.
         """
         rank = rank - normalizer
-        top, parents, tokens, stuck = self._choose(allowed, rank)
-        eos = rank + tf.where(stuck, 0.0, allowed[..., EOS])
+        top, new_rank, parents, tokens, stuck = self._choose(allowed, rank)
+        eos = rank + tf.where(stuck, logits[..., EOS], allowed[..., EOS])
         better = tf.math.count_nonzero(top[:, None] > eos[..., None], axis=-1, dtype=tf.int32)
         better += tf.math.count_nonzero(eos[:, None] > eos[..., None], axis=-1, dtype=tf.int32)
         ended = tf.where(better < self._options.beam_size[:, None], eos, NEVER)
-        return parents, tf.where(top == NEVER, 0, tokens), tf.where(self._slots, top, NEVER), ended
+        return parents, tf.where(new_rank == NEVER, 0, tokens), new_rank, ended
 
     def _choose(self, allowed, rank):
-        """The W likeliest continuations that do not end, `(rank, parents, tokens, stuck)`: stuck are those without."""
+        """The `beam_size` likeliest continuations of each row that do not end, see `_top`."""
         if self._groups == 1:
-            return _top(allowed, rank, 0.0, self._width)
-        allowed = tf.reshape(allowed, (self._batch, self._groups, self._width, allowed.shape[-1]))
-        rank = tf.reshape(rank, (self._batch, self._groups, self._width))
+            return _top(allowed, rank, 0.0, self._slots)
+        split = (self._batch, self._groups, self._width)
+        allowed = tf.reshape(allowed, (*split, allowed.shape[-1]))
+        rank, slots = tf.reshape(rank, split), tf.reshape(self._slots, split)
         said, results = tf.zeros((self._batch, allowed.shape[-1])), []
         for group in range(self._groups):
             cost = self._options.diversity_penalty * said[:, None]
-            results.append(_top(allowed[:, group], rank[:, group], cost, self._width))
-            top, _, tokens, _ = results[-1]
+            results.append(_top(allowed[:, group], rank[:, group], cost, slots[:, group]))
+            top, _, _, tokens, _ = results[-1]
             said += tf.reduce_sum(tf.one_hot(tf.where(top == NEVER, -1, tokens), allowed.shape[-1]), axis=1)
         return tuple(tf.reshape(tf.stack(parts, axis=1), (self._rows, -1)) for parts in zip(*results, strict=True))
 
@@ -167,7 +168,7 @@ class _Search:
 
     def results(self, finished, length):
         """The `Hypotheses`, cut to `length` tokens and the most that were asked for, or whole under XLA."""
-        finished = finished._replace(ids=finished.ids[..., :length])
+        finished = finished._replace(ids=finished.ids[..., :length], score=tf.where(self._slots, finished.score, NEVER))
         first = (self._batch, self._groups * self._width)
         finished = _Finished(*(tf.reshape(part, (*first, *tf.unstack(tf.shape(part)[2:]))) for part in finished))
         finished = _best(finished, self._groups * self._width)
@@ -189,20 +190,25 @@ class _Search:
         )
 
 
-def _top(allowed, rank, cost, width):
-    """The `width` likeliest continuations of the hypotheses of a row that do not end, `_Search._choose` explains.
+def _top(allowed, rank, cost, slots):
+    """The likeliest continuations of the hypotheses of a row that do not end, as many as it has slots.
 
-    One more than `width` of each hypothesis is all that can be needed, since eos is one token.
+    Returns `(top, rank, parents, tokens, stuck)`, each [N,W]: `top` is what they were chosen by, `rank` the same
+    without the cost, and `stuck` are the hypotheses that have no continuation but eos. One token more than W of each
+    hypothesis is all that can be needed, since eos is one.
     """
-    count = tf.minimum(width + 1, allowed.shape[-1]) if tf.is_tensor(width) else min(width + 1, allowed.shape[-1])
+    width, vocabulary_size = slots.shape[1], allowed.shape[-1]
+    width = tf.shape(slots)[1] if width is None else width  # XLA needs the number itself.
+    count = tf.minimum(width + 1, vocabulary_size) if tf.is_tensor(width) else min(width + 1, vocabulary_size)
     values, tokens = tf.math.top_k(allowed - cost, count)
     values = tf.where(tokens == EOS, NEVER, values)
     stuck = tf.reduce_max(values, axis=-1) == NEVER
     flat = (tf.shape(values)[0], -1)
-    total, chosen = tf.math.top_k(tf.reshape(rank[..., None] + values, flat), width)
+    top, chosen = tf.math.top_k(tf.reshape(rank[..., None] + values, flat), width)
     parents, tokens = chosen // count, tf.gather(tf.reshape(tokens, flat), chosen, batch_dims=1)
-    top = tf.gather(rank, parents, batch_dims=1) + _gather_tokens(allowed, parents, tokens)  # Without the cost.
-    return tf.where(total == NEVER, NEVER, top), parents, tokens, stuck
+    top = tf.where(slots, top, NEVER)
+    rank = tf.gather(rank, parents, batch_dims=1) + _gather_tokens(allowed, parents, tokens)
+    return top, tf.where(top == NEVER, NEVER, rank), parents, tokens, stuck
 
 
 def _gather_tokens(values, parents, tokens):

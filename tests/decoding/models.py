@@ -16,7 +16,7 @@ from keras_transformer.decoding.walk import greedy_search
 from keras_transformer.models import TransformerConfig, transformer
 
 BOS, EOS = 2, 3
-SEED = 17
+SEED = 4
 SIZES = {"encoder_layers": 1, "decoder_layers": 2, "model_dim": 16, "intermediate_dim": 32, "num_heads": 2}
 DEFAULTS = {
     "beam_size": 4,
@@ -92,7 +92,7 @@ class Decoder:
 
     def __init__(self, vocabulary_size=7, seed=SEED, **fields):
         self.vocabulary_size = vocabulary_size
-        fields = {"tie_embeddings": "none", "positions": "learned", "max_length": 64, **fields}
+        fields = {"decoder_layers": 1, "tie_embeddings": "none", "positions": "learned", "max_length": 64, **fields}
         self.model = random_model(vocabulary_size, seed, **fields)
         self.ensemble = Ensemble([self.model])
 

@@ -81,7 +81,7 @@ def test_hypothesis_with_nothing_left_to_say_ends(decoder, limits):
     options = {"no_repeat_ngram_size": 1, "max_length": 12, "n_best": 4, **limits}
     for source, row in zip(SOURCES, decoder.beam(SOURCES, **options), strict=True):
         assert not any(one.truncated for one in row)
-        assert max(len(one.ids) for one in row) == 4
+        assert max(len(one.ids) for one in row) <= 4
         assert [one.score for one in row] == sorted([one.score for one in row], reverse=True)
         assert_same(row, slow_beam(decoder, source, **options))
     for (one,) in decoder.greedy(SOURCES, no_repeat_ngram_size=1, max_length=12, min_length=9):
@@ -119,7 +119,7 @@ def test_prefix_is_said_first_whatever_is_forbidden_and_search_goes_on_freely(de
     options = {"banned": [5], "no_repeat_ngram_size": 2, "repetition_penalty": 1.5, "n_best": 3, "max_length": 7}
     found = decoder.beam(SOURCES, prefix=prefixes, **options)
     for source, prefix, row in zip(SOURCES, prefixes, found, strict=True):
-        assert len({one.ids[len(prefix) :] for one in row}) == 3
+        assert len({one.ids[len(prefix) :] for one in row}) == len(row) >= 2
         assert all(one.ids[: len(prefix)] == tuple(prefix) and 5 not in one.ids[len(prefix) :] for one in row)
         assert_same(row, slow_beam(decoder, source, prefix=prefix, **options))
 

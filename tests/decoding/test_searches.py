@@ -44,7 +44,7 @@ def test_forced_decoding_is_traced_once(searches):
     for source, target in (([[4, 5, 3]], [[5, 3]]), ([[5, 3, 0], [6, 4, 3]], [[4, 4, 6, 3], [5, 3, 0, 0]])):
         ids = np.array(source, "int32"), np.array(target, "int32")
         assert searches.token_log_probabilities(*ids).shape == ids[1].shape
-        shape = (len(source), 2, 2, len(target[0]), len(source[0]))
+        shape = (len(source), 1, 2, len(target[0]), len(source[0]))
         assert searches.memory_attention_weights(*ids).shape == shape
     for name in ("score", "attention"):
         assert searches.functions[name].experimental_get_tracing_count() == 1

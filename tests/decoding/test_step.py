@@ -33,7 +33,7 @@ def compare_steps(models, rng, length, width=3, steps=4):
     return logits, caches
 
 
-@pytest.mark.parametrize(("kind", "length"), zip(KINDS, (0, 9, 0, 9), strict=True))
+@pytest.mark.parametrize(("kind", "length"), list(zip(KINDS, (0, 9, 0, 9), strict=True)))
 def test_step_equals_the_whole_model_for_every_hypothesis_after_reordering(kind, length, rng):
     """From caches that grow and such of fixed length."""
     logits, caches = compare_steps([random_model(9, **KINDS[kind])], rng, length)

@@ -28,7 +28,7 @@ def decoder():
 def test_greedy_search_takes_the_likeliest_token_of_the_whole_model_at_each_step(decoder):
     """The one that may come: pad, unk and bos are the likeliest at times."""
     outputs, banned = set(), 0
-    for seed in (27, 36, 44):
+    for seed in (20, 43, 64):
         randomize(decoder.model, seed)
         for source, (found,) in zip(SOURCES, decoder.greedy(SOURCES, max_length=9), strict=True):
             logs = decoder.log_probabilities(source, [found.ids])[0, :-1]
@@ -80,7 +80,7 @@ def test_without_a_limit_search_stops_fifty_tokens_past_source_and_prefix(decode
 
 
 def test_search_stops_where_learned_positions_end():
-    decoder = Decoder(7, decoder_layers=1, positions="learned", max_length=6)
+    decoder = Decoder(max_length=6)
     for limit in (0, 9):
         options = row_options(2, max_length=[limit, 4], banned=[EOS])
         found = rows_of(greedy_search(decoder.ensemble, tf.constant(padded(SOURCES[:2])), options))

@@ -1,0 +1,176 @@
+"""`translate` and `evaluate` of the command line, on a preset of a model that says nothing sensible."""
+
+import gzip
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("tensorflow_text", reason="the tokenizer needs tensorflow-text")
+pytest.importorskip("typer", reason="the command line needs typer")
+
+from keras_transformer.cli import main
+from keras_transformer.decoding import Translator
+from keras_transformer.evaluate import score_translations
+from keras_transformer.text import Tokenizer
+from tests.decoding.models import random_model
+
+TEXTS = ["I love easy courses", "我爱水课", "", "Jane visits Africa"]
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("preset")
+    tokenizer = Tokenizer.train([*TEXTS, *TEXTS], 300, "bpe")
+    Translator(random_model(300, seed=3), tokenizer).save_to_preset(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(preset):
+    return [one.text for one in Translator.from_preset(preset).translate(TEXTS)]
+
+
+@pytest.fixture
+def run(preset, monkeypatch, capsysbinary):
+    """Runs a command on the preset in this process; gives its exit status, output and last line of errors."""
+
+    def run(command, *arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["keras-transformer", command, str(preset), *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        output, errors = capsysbinary.readouterr()
+        assert b"Traceback" not in errors
+        return exit_.value.code, output.decode("utf-8"), (errors.decode("utf-8").splitlines() or [""])[-1]
+
+    return run
+
+
+def test_lines_of_standard_input_are_translated_line_by_line(run, expected):
+    stdin = ("\r\n".join(TEXTS) + "\r\n").encode("utf-8")
+    status, output, _ = run("translate", stdin=b"\xef\xbb\xbf" + stdin)
+    assert (status, output) == (0, "".join(f"{text}\n" for text in expected))
+    assert run("translate", stdin=b"")[:2] == (0, "")
+
+
+def test_plain_and_gzip_files_are_translated_into_a_file(run, expected, tmp_path):
+    (tmp_path / "plain.zh").write_text("\n".join(TEXTS), encoding="utf-8")
+    (tmp_path / "packed.zh.gz").write_bytes(gzip.compress("\n".join(TEXTS).encode("utf-8")))
+    for name in ("plain.zh", "packed.zh.gz"):
+        target = tmp_path / f"{name}.en"
+        assert run("translate", "--input", tmp_path / name, "--output", target)[:2] == (0, "")
+        assert target.read_text(encoding="utf-8").split("\n") == [*expected, ""]
+
+
+def test_options_of_the_search_reach_it_and_cut_translations_are_counted(run, preset):
+    stdin = "\n".join(TEXTS).encode("utf-8")
+    options = ("--beam-size", 3, "--n-best", 2, "--json", "--set", "max_length=2", "--set", "length_penalty=0")
+    status, output, error = run("translate", *options, stdin=stdin)
+    found = [json.loads(line) for line in output.splitlines()]
+    translations = Translator.from_preset(preset).translate(
+        TEXTS, beam_size=3, n_best=2, max_length=2, length_penalty=0
+    )
+    assert status == 0
+    assert [one["text"] for one in found] == [one.text for one in translations]
+    for one, translation in zip(found, translations, strict=True):
+        assert [k["text"] for k in one["n_best"]] == [k.text for k in translation.n_best]
+        assert one["score"] == pytest.approx(translation.score, abs=1e-4)
+    truncated = sum(one.truncated for one in translations)
+    assert truncated and error == f"{truncated} translations ended at the limit of their length."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["--input", "missing.zh"], b"", "Could not read missing.zh"),
+        ([], b"ok\nab\xff\n", "standard input:2 is not UTF-8: invalid start byte at byte 3"),
+        (["--beam-size", "0"], b"a", "`beam_size` must be .* Received: beam_size=0"),
+        (["--n-best", "2"], b"a", "say --json. Received: --n-best 2"),
+        (["--set", "lenght_penalty=1"], b"a", "Did you mean 'length_penalty'"),
+        (["--set", "length_penalty"], b"a", "--set takes NAME=VALUE"),
+        (["--output", "missing/folder.en"], b"a", "Could not write missing/folder.en"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_one_line_and_leave_no_file(run, monkeypatch, tmp_path, arguments, stdin, message):
+    monkeypatch.chdir(tmp_path)
+    if "--output" not in arguments:
+        arguments = [*arguments, "--output", "out.en"]
+    status, output, error = run("translate", *arguments, stdin=stdin)
+    assert (status, output) == (2, "")
+    assert error.startswith("keras-transformer: ")
+    assert re.search(message, error), error
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_is_no_preset_is_named(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["keras-transformer", "translate", str(tmp_path / "nothing")])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 2 and "nothing holds no finished model" in capsys.readouterr().err
+
+
+def test_interrupt_leaves_what_was_there_before(preset, tmp_path):
+    target = tmp_path / "out.en"
+    target.write_text("before\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keras_transformer", "translate", preset, "--output", target],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    process.stdin.write(b"I love easy courses\n" * 3000)
+    process.stdin.flush()
+    while not list(tmp_path.glob(".*out.en")):  # The lines to come are waited for.
+        time.sleep(0.1)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 130 and b"Traceback" not in errors
+    assert target.read_text() == "before\n" and os.listdir(tmp_path) == ["out.en"]
+
+
+def test_reader_who_has_had_enough_ends_it_quietly(preset):
+    command = (
+        f"yes water | head -30 | {sys.executable} -m keras_transformer translate {preset} --set max_length=2 | true"
+    )
+    process = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, timeout=300)
+    assert b"Traceback" not in process.stderr and b"Exception" not in process.stderr
+
+
+def test_evaluate_scores_a_pair_of_files_with_the_search_that_is_asked_for(run, preset, tmp_path):
+    sources, references = [TEXTS[i] for i in (0, 1, 3)], ["a", "b c", "d"]
+    for name, texts in (("test.zh", sources), ("test.en", references)):
+        (tmp_path / name).write_text("\n".join(texts), encoding="utf-8")
+    files = ("--source", tmp_path / "test.zh", "--reference", tmp_path / "test.en")
+    assert run("evaluate", *files)[::2] == (
+        2,
+        f"keras-transformer: A folder without a recipe needs the target language. Received: {preset}",
+    )
+    for options, search in ((("--beam-size", 1), {"beam_size": 1}), (("--set", "max_length=3"), {"max_length": 3})):
+        status, output, _ = run("evaluate", *files, "--target-language", "en", *options)
+        translations = [one.text for one in Translator.from_preset(preset).translate(sources, **search)]
+        scores = score_translations(hypotheses=translations, references=references, target_language="en")
+        assert status == 0 and output.splitlines()[:3] == [str(score) for score in scores.values()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source", "a.txt"], "Source and reference files go together"),
+        (["--test-set", "multi40k/test"], "The public sets are multi30k"),
+        (["--test-set", "multi30k/test", "--data", "."], "multi30k"),
+        ([], "The recipe has no test set"),
+    ],
+    ids=str,
+)
+def test_test_sets_that_are_none_are_named(run, arguments, message):
+    status, _, error = run("evaluate", "--target-language", "de", *arguments)
+    assert status == 2 and message in error
