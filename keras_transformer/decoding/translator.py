@@ -216,6 +216,7 @@ class Translator:
         results = [[Hypothesis("", 0.0, False)] for _ in lines]
         sources = [([], False) if is_blank(line) else self._with_eos(self._source.encode(line)) for *_, line in lines]
         run = self._searches.begin(search)
+        advance(sum(place == 0 and not ids for (_, place, _), (ids, _) in zip(lines, sources, strict=True)))
         for batch in batches_by_length([len(ids) for ids, _ in sources], max(1, batch_tokens // search.width)):
             numbers, places, _ = zip(*(lines[i] for i in batch), strict=True)
             prefixes = [
