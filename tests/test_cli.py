@@ -16,10 +16,12 @@ pytest.importorskip("tensorflow_text", reason="the tokenizer needs tensorflow-te
 pytest.importorskip("typer", reason="the command line needs typer")
 
 from keras_transformer.cli import main
+from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import score_translations
 from keras_transformer.text import Tokenizer
 from tests.decoding.models import random_model
+from tests.training.runs import write_recipe
 
 TEXTS = ["I love easy courses", "我爱水课", "", "Jane visits Africa"]
 
@@ -34,15 +36,16 @@ def preset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def expected(preset):
-    return [one.text for one in Translator.from_preset(preset).translate(TEXTS)]
+    return [one.text for one in Translator.from_preset(preset).translate(TEXTS, beam_size=1)]
 
 
 @pytest.fixture
-def run(preset, monkeypatch, capsysbinary):
-    """Runs a command on the preset in this process; gives its exit status, output and last line of errors."""
+def run_anything(monkeypatch, capsysbinary):
+    """Runs a command in this process; gives its exit status, output and last line of errors."""
 
-    def run(command, *arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["keras-transformer", command, str(preset), *map(str, arguments)])
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["keras-transformer", *map(str, arguments)])
+        monkeypatch.setenv("GLIBC_TUNABLES", "")  # Else `train` would start this process anew.
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as exit_:
             main()
@@ -53,9 +56,15 @@ def run(preset, monkeypatch, capsysbinary):
     return run
 
 
+@pytest.fixture
+def run(run_anything, preset):
+    """Runs a command on the preset."""
+    return lambda command, *arguments, stdin=b"": run_anything(command, preset, *arguments, stdin=stdin)
+
+
 def test_lines_of_standard_input_are_translated_line_by_line(run, expected):
     stdin = ("\r\n".join(TEXTS) + "\r\n").encode("utf-8")
-    status, output, _ = run("translate", stdin=b"\xef\xbb\xbf" + stdin)
+    status, output, _ = run("translate", "--beam-size", 1, stdin=b"\xef\xbb\xbf" + stdin)
     assert (status, output) == (0, "".join(f"{text}\n" for text in expected))
     assert run("translate", stdin=b"")[:2] == (0, "")
 
@@ -65,7 +74,7 @@ def test_plain_and_gzip_files_are_translated_into_a_file(run, expected, tmp_path
     (tmp_path / "packed.zh.gz").write_bytes(gzip.compress("\n".join(TEXTS).encode("utf-8")))
     for name in ("plain.zh", "packed.zh.gz"):
         target = tmp_path / f"{name}.en"
-        assert run("translate", "--input", tmp_path / name, "--output", target)[:2] == (0, "")
+        assert run("translate", "--beam-size", 1, "--input", tmp_path / name, "--output", target)[:2] == (0, "")
         assert target.read_text(encoding="utf-8").split("\n") == [*expected, ""]
 
 
@@ -110,11 +119,21 @@ def test_mistakes_are_one_line_and_leave_no_file(run, monkeypatch, tmp_path, arg
     assert not list(tmp_path.iterdir())
 
 
-def test_folder_that_is_no_preset_is_named(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["keras-transformer", "translate", str(tmp_path / "nothing")])
-    with pytest.raises(SystemExit) as exit_:
+def test_mistakes_of_training_and_folders_that_hold_no_model_are_one_line(run_anything, monkeypatch, tmp_path):
+    recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:10], phrasebook("zh", "train")[:10])
+    (tmp_path / "train.en").write_bytes(b"one\n\xe9\n" + b"more\n" * 8)
+    for arguments, message in (
+        (["train", recipe, "--to", tmp_path / "bad"], "train.en:2: the line must be valid UTF-8"),
+        (["train", "multi30k-en-de", "--data", tmp_path], "train.en.gz"),
+        (["train", recipe, "--set", "training.epochs"], "--set takes NAME=VALUE"),
+        (["evaluate", tmp_path / "absent"], "holds no finished model"),
+        (["translate", tmp_path / "absent"], "holds no finished model"),
+    ):
+        status, _, error = run_anything(*arguments)
+        assert (status, message in error) == (2, True), error
+    monkeypatch.setattr(sys, "argv", ["keras-transformer", "--debug", "evaluate", str(tmp_path / "absent")])
+    with pytest.raises(ValueError, match="holds no finished model"):
         main()
-    assert exit_.value.code == 2 and "nothing holds no finished model" in capsys.readouterr().err
 
 
 def test_interrupt_leaves_what_was_there_before(preset, tmp_path):

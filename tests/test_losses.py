@@ -341,7 +341,7 @@ def test_smoothing_needs_at_most_one_more_buffer_of_logits_than_the_stock_loss_w
     """F13: peak memory of forward and backward pass, vocabulary 32,000, 4,096 tokens."""
     logits_size = 4096 * 32000 * 4
     plain, smoothed = (int(run_python(MEMORY_CODE, kind).split()[-1]) for kind in ("plain", "smoothed"))
-    assert plain >= logits_size  # The gradient alone: the peak was not before the step.
+    assert plain >= 0.9 * logits_size  # The gradient alone: the peak was not before the step.
     assert smoothed - plain <= 1.05 * logits_size
 
 

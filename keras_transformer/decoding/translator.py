@@ -43,13 +43,14 @@ class Translator:
         from keras_transformer.text import Tokenizer
 
         tokenizer = Tokenizer.train(["我爱水课", "I love easy courses"], vocabulary_size=290, model_type="bpe")
-        model = transformer(TransformerConfig.from_preset("tiny", tokenizer.vocabulary_size))  # Not trained.
+        sizes = TransformerConfig.from_preset("tiny", tokenizer.vocabulary_size, encoder_layers=1, decoder_layers=1)
+        model = transformer(sizes)  # Yours is trained.
         translator = Translator(model, tokenizer)
         best, blank = translator.translate(["我爱水课", ""], beam_size=4, n_best=2, max_length=5)
         print(len(best.n_best), repr(blank.text))
         #> 2 ''
         print(translator.attention("我爱水课", "I love easy courses").weights.shape[:2])
-        #> (4, 4)
+        #> (1, 4)
         ```
     """
 

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.searches import Searches
 from tests.decoding.models import SEED, padded, randomize, rows_of, shared_decoder
 
+REQUESTS = int(os.environ.get("KERAS_TRANSFORMER_REQUESTS", "1000"))
 BATCHES = (
     ([[4, 5, 6, 3], [5, 3]], [[], []], {"length_penalty": 1.0, "no_repeat_ngram_size": 2}),
     ([[5, 3], [], [6, 6, 4, 4, 5, 3]], [[4], [], [5, 6]], {"early_stopping": True, "length_penalty_form": "power"}),
@@ -48,3 +51,20 @@ def test_forced_decoding_is_traced_once(searches):
         assert searches.memory_attention_weights(*ids).shape == shape
     for name in ("score", "attention"):
         assert searches.functions[name].experimental_get_tracing_count() == 1
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory of a process is read from /proc")
+def test_memory_is_flat_over_many_varied_requests(searches, rng):
+    sizes = []
+    for number in range(REQUESTS):
+        sources = [rng.integers(4, 7, rng.integers(1, 9)).tolist() for _ in range(rng.integers(1, 9))]
+        prefixes = [[]] * len(sources)
+        run(searches, sources, prefixes, beam_size=int(rng.integers(1, 5)), max_length=int(rng.integers(1, 6)))
+        if number % (REQUESTS // 10) == 0:
+            sizes.append(resident_bytes())
+    assert max(sizes) - sizes[3] < 8e6, sizes

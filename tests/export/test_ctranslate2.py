@@ -23,17 +23,15 @@ TEXTS = [
 ]
 KINDS = {
     "post-norm": {},
-    "pre-norm, separate vocabularies": {
+    "pre-norm, gated, learned, separate vocabularies, without biases": {
         "normalize_first": True,
         "encoder_layers": 2,
-        "tie_embeddings": "none",
-        "target_vocabulary_size": 300,
-    },
-    "gated, learned, without biases": {
         "gated": True,
         "activation": "silu",
         "positions": "learned",
         "max_length": 90,
+        "tie_embeddings": "none",
+        "target_vocabulary_size": 300,
         "use_bias": False,
     },
 }

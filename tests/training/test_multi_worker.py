@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_transformer.data.phrasebook import phrasebook
-from tests.training.runs import command, run, write_recipe
+from tests.training.runs import command, write_recipe
 
 WORKER = """
 import sys
@@ -109,7 +109,7 @@ def test_recipe_trains_on_two_workers_as_on_one(tmp_path):
         )
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
     assert (tmp_path / "both" / "model.weights.h5").exists()
-    assert run("evaluate", tmp_path / "both").returncode == 0
+    assert (tmp_path / "both" / "scores.json").exists()
 
 
 def test_launcher_stops_all_workers_and_fails_when_one_fails():

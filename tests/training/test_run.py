@@ -96,7 +96,7 @@ def test_finished_run_is_not_trained_again_and_another_recipe_is_refused(finishe
 def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
     _, folder, _ = finished
     new = [("他爱打水", "He loves to fetch water"), ("我想喝水果茶", "Fruit tea for me please")]
-    assert Translator.from_preset(folder).translate(new[0][0]).text != new[0][1]
+    assert Translator.from_preset(folder).translate(new[0][0], beam_size=1).text != new[0][1]
     training = {"epochs": 12, "batch_tokens": 64, "steps_per_epoch": 15, "average_last": 1, "translate_every": 12}
     recipe = write_recipe(
         tmp_path,
@@ -108,7 +108,7 @@ def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path):
     process = run("train", recipe, "--to", tmp_path / "run")
     assert process.returncode == 0, process.stderr[-3000:]
     assert (tmp_path / "run" / "tokenizer.model").read_bytes() == (folder / "tokenizer.model").read_bytes()
-    translations = Translator.from_preset(tmp_path / "run").translate([source for source, _ in new])
+    translations = Translator.from_preset(tmp_path / "run").translate([source for source, _ in new], beam_size=1)
     assert [one.text for one in translations] == [target for _, target in new]
     process = run("train", recipe, "--to", tmp_path / "other", "--set", "model.model_dim=16")
     assert process.returncode == 2
@@ -145,21 +145,3 @@ def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_pa
         if not expected.startswith("epoch"):
             rows = [[float(row.split(",")[column]) for column in columns] for row in (expected, resumed)]
             np.testing.assert_allclose(rows[1], rows[0], rtol=1e-4)
-
-
-def test_mistakes_on_the_command_line_are_one_line_and_an_exit_status(tmp_path):
-    recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:10], phrasebook("zh", "train")[:10])
-    (tmp_path / "train.en").write_bytes(b"one\n\xe9\n" + b"more\n" * 8)
-    for arguments, message in (
-        (["train", recipe, "--to", tmp_path / "bad"], "train.en:2: the line must be valid UTF-8"),
-        (["train", "multi30k-en-de", "--data", tmp_path], "train.en.gz"),
-        (["train", recipe, "--set", "training.epochs"], "--set takes NAME=VALUE"),
-        (["evaluate", tmp_path / "absent"], "holds no finished model"),
-        (["evaluate", tmp_path, "--source", recipe], "--source and --reference go together"),
-    ):
-        process = run(*arguments)
-        assert process.returncode == 2, arguments
-        assert message in process.stderr
-        assert "Traceback" not in process.stderr
-    process = run("--debug", "evaluate", tmp_path / "absent")
-    assert "Traceback" in process.stderr
