@@ -92,7 +92,8 @@ def load_preset(folder: str | os.PathLike, dtype=None):
         content = read_json(path / "config.json")
         config, checksums = TransformerConfig.from_dict(content["model"]), content["tokenizers"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} holds no finished model, by its config.json: {error!r}") from error
+        reason = error if isinstance(error, ValueError) else repr(error)
+        raise ValueError(f"{path} holds no finished model, by its config.json: {reason}") from error
     model = transformer(config, dtype=dtype)
     load_weights(model, path / "model.weights.h5")
     tokenizers = load_tokenizers(path)

@@ -33,7 +33,10 @@ Model = Annotated[Path, typer.Argument(help="Folder of a run or a preset.")]
 BeamSize = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy search.")]
 SearchSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Another option of the search: --set length_penalty=1.0. May be repeated."),
+    typer.Option(
+        "--set",
+        help="Any field of keras_transformer.decoding.SearchOptions: --set length_penalty=1.0. May be repeated.",
+    ),
 ]
 
 
@@ -86,7 +89,7 @@ def translate(
     if n_best > 1 and not as_json:
         raise ValueError(f"A line of text has one translation; say --json. Received: --n-best {n_best}")
     translator = Translator.from_preset(model)
-    search = {"beam_size": beam_size, "n_best": n_best, **_parse(options or [])}
+    search = _search_options(options, beam_size=beam_size, n_best=n_best)
     translations = translator.translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
     truncated = 0
     with _stopped_by_interrupt("Stopped."), writing(target) as write:
@@ -118,7 +121,7 @@ def evaluate(
     """
     from keras_transformer.training.scoring import evaluate_model
 
-    search = {"beam_size": beam_size, **_parse(options or [])}
+    search = _search_options(options, beam_size=beam_size)
     scores = evaluate_model(model, source, reference, test_set, target_language, data, **search)
     for score in scores.values():
         print(score)
@@ -143,6 +146,15 @@ def _stopped_by_interrupt(message):
     except KeyboardInterrupt:
         print(f"\n{message}", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+def _search_options(options, **search):
+    """The options of a search by name. Raises ValueError before a model is loaded for nothing."""
+    from keras_transformer.decoding import SearchOptions
+
+    search.update(_parse(options or []))
+    SearchOptions.of(**search)
+    return search
 
 
 def _as_dict(translation):

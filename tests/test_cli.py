@@ -104,6 +104,8 @@ def test_options_of_the_search_reach_it_and_cut_translations_are_counted(run, pr
         (["--n-best", "2"], b"a", "say --json. Received: --n-best 2"),
         (["--set", "lenght_penalty=1"], b"a", "Did you mean 'length_penalty'"),
         (["--set", "length_penalty"], b"a", "--set takes NAME=VALUE"),
+        (["--set", "banned_tokens=5"], b"a", "`banned_tokens` must be a list.* Received: banned_tokens=5"),
+        (["--set", "verbose=true"], b"a", "no option 'verbose'"),
         (["--output", "missing/folder.en"], b"a", "Could not write missing/folder.en"),
     ],
     ids=str,
@@ -120,6 +122,7 @@ def test_mistakes_are_one_line_and_leave_no_file(run, monkeypatch, tmp_path, arg
 
 
 def test_mistakes_of_training_and_folders_that_hold_no_model_are_one_line(run_anything, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:10], phrasebook("zh", "train")[:10])
     (tmp_path / "train.en").write_bytes(b"one\n\xe9\n" + b"more\n" * 8)
     for arguments, message in (

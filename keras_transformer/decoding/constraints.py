@@ -148,7 +148,8 @@ def _after_same(ids, index, size):
         return back + 1, same & (equal | (back >= size - 1)[:, None, None])
 
     same = tf.broadcast_to((position < index) & (size > 0)[:, None, None], tf.shape(ids))
-    _, same = tf.while_loop(lambda back, _: back < tf.reduce_max(size) - 1, compare, (0, same))
+    steps = tf.minimum(tf.reduce_max(size) - 1, tf.shape(ids)[-1])  # Nothing goes back further.
+    _, same = tf.while_loop(lambda back, _: back < steps, compare, (0, same))
     return tf.where(same, ids, 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from keras_transformer.decoding.constraints import EOS, RowOptions
 PER_TEXT = ("beam_size", "n_best", "length_penalty", "max_length", "target_prefix")
 _LENGTH_PENALTY_FORMS = ("gnmt", "power")
 _SAMPLERS = ("random", "top_k", "top_p")
+# Tokens, hypotheses, n-grams: more than any search has a use for.
+_MOST = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,14 +36,16 @@ class SearchOptions:
 
     Attributes:
         beam_size: Hypotheses kept at each step. 1 is greedy search.
-        n_best: Translations wanted of each text, at most `beam_size`; with a `sampler`, any number.
-        length_penalty: Alpha; 0 for none, which favours short translations.
+        n_best: Translations wanted of each text, at most `beam_size`; with a `sampler`, any number. Those that ended
+            come before those that the limit cut, and then the better score counts.
+        length_penalty: Alpha, from 0 to 10; 0 for none, which favours short translations.
         length_penalty_form: A hypothesis of log-probability log P and length |Y| has the score log P / lp, where lp is
             ((5 + |Y|) / 6)^alpha with `"gnmt"` (Wu et al., 2016, formula 14) and |Y|^alpha with `"power"`.
         max_length: Most tokens. None for 50 more than the source has (section 6.1), and the prefix has, and never more
             than the model has positions. A translation that ends there is marked as truncated.
-        min_length: Fewest tokens.
-        target_prefix: Text that the translation begins with.
+        min_length: Fewest tokens. A translation that may not go on ends before, where all else is banned.
+        target_prefix: Text that the translation begins with, spaces tidied as the tokenizer does; of a text of several
+            lines the first does. A `max_length` cuts it, too.
         early_stopping: Whether to stop a sentence as soon as `beam_size` hypotheses are finished, which is faster and
             may miss the best. Else search stops when no other can come among the `n_best`.
         no_repeat_ngram_size: N of the n-grams of tokens that do not come twice; 0 for none.
@@ -49,10 +53,10 @@ class SearchOptions:
             2019). Scores are without it.
         banned_tokens: Ids that never come, besides pad, unk and bos.
         beam_groups: Groups that the beam is divided into, for translations that differ (Vijayakumar et al., 2016).
-            `beam_size` must be a multiple.
+            `beam_size` must be a multiple. What several groups find comes once, so there may be fewer than `n_best`.
         diversity_penalty: What a token costs for each group before that chose it in the same step. Scores are without.
         sampler: None to search; `"random"`, `"top_k"` or `"top_p"` to draw each token with keras-nlp's sampler.
-        temperature: What logits are divided by before a token is drawn.
+        temperature: What logits are divided by before a token is drawn, from 0.001 to 1000.
         top_k: Tokens to draw among, for `"top_k"`.
         top_p: Probability of the tokens to draw among (Holtzman et al., 2020), for `"top_p"`.
         seed: Seed of the sampler. The same call with the same seed gives the same translations.
@@ -90,29 +94,33 @@ class SearchOptions:
 
     def __post_init__(self):
         checks = {
-            "beam_size": check_positive,
-            "n_best": check_positive,
-            "length_penalty": _check_number,
-            "max_length": lambda name, value: None if value is None else check_positive(name, value),
-            "target_prefix": _check_text,
+            "beam_size": _check_count,
+            "n_best": _check_count,
+            "length_penalty": lambda name, value: _check_range(name, value, 0, 10),
+            "max_length": lambda name, value: None if value is None else _check_count(name, value),
+            "target_prefix": _check_prefix,
         }
         for name, check in checks.items():
             self._set(name, self._each(name, check))
-        self._set("min_length", _check_not_negative("min_length", self.min_length))
-        self._set("no_repeat_ngram_size", _check_not_negative("no_repeat_ngram_size", self.no_repeat_ngram_size))
-        self._set("seed", _check_not_negative("seed", self.seed))
-        self._set("diversity_penalty", _check_number("diversity_penalty", self.diversity_penalty))
+        for name in ("min_length", "no_repeat_ngram_size"):
+            self._set(name, _check_not_negative(name, getattr(self, name), _MOST))
+        self._set("seed", _check_not_negative("seed", self.seed, 2**63 - 1))
+        self._set("diversity_penalty", _check_range("diversity_penalty", self.diversity_penalty, 0, 1e6))
+        self._set("temperature", _check_range("temperature", self.temperature, 1e-3, 1e3))
+        self._set("repetition_penalty", _check_range("repetition_penalty", self.repetition_penalty, 1e-3, 1e3))
         for name in ("beam_groups", "top_k"):
             self._set(name, check_positive(name, getattr(self, name)))
-        for name in ("repetition_penalty", "temperature", "top_p"):
-            self._set(name, check_above_zero(name, getattr(self, name)))
+        self._set("top_p", check_above_zero("top_p", self.top_p))
         check_choice("length_penalty_form", self.length_penalty_form, _LENGTH_PENALTY_FORMS)
         check_bool("early_stopping", self.early_stopping)
         if self.top_p > 1:
             raise ValueError(f"`top_p` must be at most 1. Received: top_p={self.top_p}")
         if self.sampler is not None:
             check_choice("sampler", self.sampler, _SAMPLERS)
-        self._set("banned_tokens", tuple(_check_not_negative("banned_tokens", token) for token in self.banned_tokens))
+        if not isinstance(self.banned_tokens, Iterable) or isinstance(self.banned_tokens, str):
+            raise ValueError(f"`banned_tokens` must be a list of ids. Received: banned_tokens={self.banned_tokens!r}")
+        banned = (_check_not_negative("banned_tokens", token, 2**31 - 1) for token in self.banned_tokens)
+        self._set("banned_tokens", tuple(banned))
         self._check_beams()
 
     @classmethod
@@ -131,7 +139,7 @@ class SearchOptions:
 
     def _each(self, name, check):
         value = getattr(self, name)
-        if isinstance(value, (list, tuple, np.ndarray)):
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
             return tuple(check(name, one) for one in value)
         return check(name, value)
 
@@ -161,7 +169,7 @@ class SearchOptions:
                 raise ValueError(f"`{name}` must have {expected}. Received: {len(value)} entries")
 
     def check_vocabulary(self, size: int) -> None:
-        """Raises ValueError if a banned token is not among `size` ids, or all of them are."""
+        """Raises ValueError if a banned token is not among `size` ids, or is eos."""
         wrong = [token for token in self.banned_tokens if token >= size]
         if wrong or EOS in self.banned_tokens:
             raise ValueError(
@@ -221,19 +229,25 @@ def _as_list(value) -> list[Any]:
     return list(value) if isinstance(value, tuple) else [value]
 
 
-def _check_not_negative(name, value):
-    if check_integer(name, value) < 0:
-        raise ValueError(f"`{name}` must be at least 0. Received: {name}={value!r}")
+def _check_count(name, value):
+    if check_positive(name, value) > _MOST:
+        raise ValueError(f"`{name}` must be at most {_MOST}. Received: {name}={value!r}")
     return int(value)
 
 
-def _check_number(name, value):
-    if not is_number(value) or not 0 <= value < float("inf"):
-        raise ValueError(f"`{name}` must be a finite number of at least 0. Received: {name}={value!r}")
+def _check_not_negative(name, value, most):
+    if not 0 <= check_integer(name, value) <= most:
+        raise ValueError(f"`{name}` must be at least 0 and at most {most}. Received: {name}={value!r}")
+    return int(value)
+
+
+def _check_range(name, value, least, most):
+    if not is_number(value) or not least <= value <= most:
+        raise ValueError(f"`{name}` must be a number from {least:g} to {most:g}. Received: {name}={value!r}")
     return float(value)
 
 
-def _check_text(name, value):
-    if not isinstance(value, str):
-        raise ValueError(f"`{name}` must be text. Received: {name}={value!r}")
+def _check_prefix(name, value):
+    if not isinstance(value, str) or "\n" in value or "\r" in value:
+        raise ValueError(f"`{name}` must be text of one line. Received: {name}={value!r}")
     return value

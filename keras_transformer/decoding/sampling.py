@@ -6,7 +6,7 @@ import importlib
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import Hypotheses, RowOptions
+from keras_transformer.decoding.constraints import EOS, NEVER, Hypotheses, RowOptions
 from keras_transformer.decoding.step import Ensemble
 from keras_transformer.decoding.walk import walk
 
@@ -41,7 +41,9 @@ class Sampler:
         """As `greedy_search`."""
 
         def choose(logits):
-            flat = tf.reshape(logits, (-1, logits.shape[-1])) / options.temperature
+            flat = tf.reshape(logits, (-1, logits.shape[-1]))
+            stuck = tf.reduce_all(flat == NEVER, axis=-1, keepdims=True)
+            flat = tf.where(stuck, tf.where(tf.range(logits.shape[-1]) == EOS, 0.0, NEVER), flat) / options.temperature
             tokens = self._sampler.get_next_token(self._sampler.compute_probabilities(flat))
             return tf.reshape(tf.cast(tokens, tf.int32), tf.shape(logits)[:2])
 

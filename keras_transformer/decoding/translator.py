@@ -82,11 +82,15 @@ class Translator:
         """Writes model and tokenizers to a folder, which is made if need be.
 
         Raises:
-            ValueError: If there are several models.
+            ValueError: If there are several models, or the folder cannot be written.
         """
         from keras_transformer.checkpoints import save_preset
 
-        save_preset(folder, self._only_model("A preset"), self._source, self._target)
+        model = self._only_model("A preset")
+        try:
+            save_preset(folder, model, self._source, self._target)
+        except OSError as error:
+            raise ValueError(f"Could not write the preset {os.fspath(folder)}: {error}") from error
 
     def translate(self, texts, *, batch_tokens: int = 4096, verbose: bool = False, **options):
         """Translates. The lines of a text (LF or CRLF ends one) are translated one by one, and their ends kept.
@@ -104,6 +108,8 @@ class Translator:
         Raises:
             ValueError: If a text is no str, or an option is unknown or out of range.
         """
+        if not isinstance(texts, Iterable) or isinstance(texts, (bytes, bytearray)):
+            raise ValueError(f"Texts are a str, a list or an iterator of them. Received: {texts!r}")
         check_positive("batch_tokens", batch_tokens)
         search = SearchOptions.of(**options)
         search.check_vocabulary(self._target.vocabulary_size)
@@ -121,7 +127,8 @@ class Translator:
 
         Args:
             sources: A text of one line, or a list of them.
-            targets: A translation, or a list with one for each source.
+            targets: A translation, or a list with one for each source: texts of one line, or what `translate` gave,
+                with the very tokens that came out (a text may be cut into others).
             batch_tokens: Cells of a batch: its longest text times its pairs.
 
         Returns:
@@ -146,7 +153,7 @@ class Translator:
 
         Args:
             sources: A text of one line, or a list of them.
-            targets: A translation, or a list with one for each source. None to translate first.
+            targets: As of `score`; None to translate first.
             **options: The fields of `SearchOptions`, for that.
 
         Returns:
@@ -158,12 +165,10 @@ class Translator:
         self._only_model("Attention")
         if targets is not None and options:
             raise ValueError(f"Options are for translations yet to be made. Received: `targets` and {sorted(options)}")
-        pairs = self._pairs_of_ids(sources, sources if targets is None else targets)
-        if targets is None:  # The tokens as they came out: another cut of the same text may have others.
-            translations = self.translate([sources] if isinstance(sources, str) else sources, **options)
-            pairs = [(source, one.token_ids or (EOS,)) for (source, _), one in zip(pairs, translations, strict=True)]
+        if targets is None:
+            targets = self.translate(sources, **options)
         results = []
-        for source, target in pairs:
+        for source, target in self._pairs_of_ids(sources, targets):
             weights = self._searches.memory_attention_weights(padded([source]), padded([target]))[0]
             tokens = tuple(self._source.pieces(source)), tuple(self._target.pieces(target))
             results.append(Attention(*tokens, weights))
@@ -176,19 +181,28 @@ class Translator:
 
     def _pairs_of_ids(self, sources, targets):
         """The ids of pairs of texts, with eos. Raises ValueError unless they are pairs, of one line each."""
-        if isinstance(sources, str) != isinstance(targets, str):
+        sides = []
+        for side in (sources, targets):
+            one = isinstance(side, (str, Hypothesis))
+            if not one and (not isinstance(side, Sequence) or isinstance(side, bytes)):
+                raise ValueError(f"Sources and targets are texts or lists of texts. Received: {side!r}")
+            sides.append([side] if one else list(side))
+        if isinstance(sources, str) != isinstance(targets, (str, Hypothesis)):
             raise ValueError("A text goes with a text, and a list with a list. Received: one of each")
-        sides = [[side] if isinstance(side, str) else list(side) for side in (sources, targets)]
         if len(sides[0]) != len(sides[1]):
             raise ValueError(f"Each source needs one target. Received: {len(sides[0])} and {len(sides[1])}")
-        for text in itertools.chain(*sides):
-            if not isinstance(text, str) or len(split_lines(text)[0]) > 1:
-                raise ValueError(f"Sources and targets are texts of one line. Received: {text!r}")
-        ids = (
-            [self._with_eos(side.encode(text))[0] for text in texts]
-            for side, texts in zip((self._source, self._target), sides, strict=True)
-        )
-        return list(zip(*ids, strict=True))
+        return [
+            (self._ids(source, self._source), self._ids(target, self._target))
+            for source, target in zip(*sides, strict=True)
+        ]
+
+    def _ids(self, text, tokenizer):
+        if isinstance(text, Hypothesis) and tokenizer is self._target:
+            if len(split_lines(text.text)[0]) == 1:
+                return text.token_ids or (EOS,)
+        elif isinstance(text, str) and len(split_lines(text)[0]) == 1:
+            return self._with_eos(tokenizer.encode(text))[0]
+        raise ValueError(f"Sources and targets are texts of one line. Received: {text!r}")
 
     def _with_eos(self, ids):
         """Ids with eos behind them, no more than the model has positions, and whether some had to go for that."""

@@ -216,10 +216,19 @@ class _Corpus:
             raise ValueError(f"`sentences` must be many texts. Received: one {type(sentences).__name__}")
         self._sentences, self._max_bytes = sentences, max_bytes
         self._read = self._too_long = self._blank = 0
-        self._error: ValueError | None = None
+        self._error: Exception | None = None
 
     def __iter__(self) -> Iterator[str]:
-        for sentence in self._sentences:
+        # What an exception says is lost in SentencePiece, so it waits for `check`.
+        sentences = iter(self._sentences)
+        while True:
+            try:
+                sentence = next(sentences)
+            except StopIteration:
+                return
+            except Exception as error:
+                self._error = error
+                return
             self._read += 1
             if not isinstance(sentence, str):
                 self._error = ValueError(f"`sentences` must be texts. Received: {sentence!r} as number {self._read}")
@@ -233,7 +242,7 @@ class _Corpus:
                 yield sentence
 
     def check(self):
-        """Warns of what was left out; raises the ValueError that explains a failure which lies in the text."""
+        """Warns of what was left out; raises the error that explains a failure which lies in the text."""
         if self._error:
             raise self._error
         skipped = f"{self._too_long} of {self._read} sentences are longer than max_sentence_bytes={self._max_bytes}"

@@ -115,16 +115,12 @@ def test_every_search_is_traced_once_whatever_the_texts_and_options(translator):
 
 
 def test_score_of_a_translation_is_the_one_that_its_search_reported(translator):
-    compared = 0
     for options in ({"beam_size": 1}, {"beam_size": 4, "n_best": 4}):
-        options["banned_tokens"] = range(4, 260)  # A byte alone is no text that could be cut into the same tokens.
         for text, one in zip(TEXTS[:4], translator.translate(TEXTS[:4], length_penalty=0.0, **options), strict=True):
             for hypothesis in (one, *one.n_best):
-                forced = translator.score(text, hypothesis.text)
-                if forced.tokens == tuple(translator._target.pieces(hypothesis.token_ids)):
-                    assert forced.log_probability == pytest.approx(hypothesis.score, abs=1e-4)
-                    compared += 1
-    assert compared
+                forced = translator.score(text, hypothesis)
+                assert forced.log_probability == pytest.approx(hypothesis.score, abs=1e-4)
+                assert forced.tokens == tuple(translator._target.pieces(hypothesis.token_ids))
     pairs = [list(side) for side in zip(*itertools.product(TEXTS[:3], ["I love", "water", ""]), strict=True)]
     together = translator.score(*pairs, batch_tokens=60)
     for source, target, one in zip(*pairs, together, strict=True):
@@ -144,6 +140,7 @@ def test_attention_has_a_row_for_each_target_token_and_a_column_for_each_source_
     translation = translator.translate(TEXTS[0], beam_size=2, max_length=6)
     assert first.target_tokens == tuple(translator._target.pieces(translation.token_ids)) != second.target_tokens
     assert first.weights.shape[2] == len(first.target_tokens) <= 6
+    np.testing.assert_allclose(translator.attention(TEXTS[0], translation).weights, first.weights, atol=1e-5)
 
 
 def test_separate_tokenizers_and_an_ensemble_translate(tokenizers):
@@ -195,6 +192,13 @@ def test_progress_goes_to_standard_error_and_only_if_asked_for(translator, capsy
         ({"beam_size": [4]}, "`beam_size` must have 2 entries.*Received: 1"),
         ({"n_best": 5}, "`n_best` must be at most `beam_size`. Received: n_best=5, beam_size=4"),
         ({"n_best": [1, 2], "beam_size": [2, 1]}, "Received: n_best=2, beam_size=1"),
+        ({"length_penalty": 1e30}, "`length_penalty`.*from 0 to 10.*Received: length_penalty=1e"),
+        ({"max_length": 2**31}, "`max_length` must be at most 10000. Received: max_length=2147483648"),
+        ({"no_repeat_ngram_size": 10**6}, "`no_repeat_ngram_size`.*Received"),
+        ({"banned_tokens": None}, "`banned_tokens` must be a list.*Received: banned_tokens=None"),
+        ({"target_prefix": "a\nb"}, "`target_prefix` must be text of one line.*Received"),
+        ({"temperature": 1e39}, "`temperature`.*Received: temperature=1e"),
+        ({"seed": 2**64}, "`seed`.*Received"),
         ({"length_penalty": float("nan")}, "`length_penalty`.*Received: length_penalty=nan"),
         ({"length_penalty": -1}, "`length_penalty`.*Received: length_penalty=-1"),
         ({"length_penalty_form": "wu"}, "`length_penalty_form`.*'gnmt', 'power'.*Received"),
@@ -225,6 +229,11 @@ def test_arguments_that_do_not_fit_are_refused(translator, tokenizers):
     for texts, received in (([1], "1 as number 1"), (["a", None], "None as number 2"), ([b"a"], "b'a' as number 1")):
         with pytest.raises(ValueError, match=f"Texts must be of type str. Received: {received}"):
             translator.translate(texts)
+    for texts in (None, 5, b"a"):
+        with pytest.raises(ValueError, match=f"Texts are a str, a list or an iterator.*Received: {texts}"):
+            translator.translate(texts)
+        with pytest.raises(ValueError, match="Sources and targets are texts.*Received"):
+            translator.score(texts, "a")
     with pytest.raises(ValueError, match="`beam_size` must have one value.*Received: 1"):
         translator.translate(iter(TEXTS), beam_size=[4])
     with pytest.raises(ValueError, match="Each source needs one target. Received: 2 and 1"):

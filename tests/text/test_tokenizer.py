@@ -259,3 +259,12 @@ def test_missing_library_gives_one_clear_message(run_python):
     assert "keras_transformer[text]" in message and "tensorflow-text 2.21.1" in message
     assert re.search(r"Received: tensorflow 2\.21\.\d+, tensorflow-text \S+, sentencepiece \S+", message)
     assert np.char.count(message, "\n") == 1
+
+
+def test_error_in_reading_the_text_comes_out_as_it_is():
+    def read():
+        yield "I love easy courses"
+        raise ValueError("corpus.en:2: the line must be valid UTF-8.")
+
+    with pytest.raises(ValueError, match="^corpus.en:2: the line must be valid UTF-8.$"):
+        Tokenizer.train(read(), 280, "bpe")
