@@ -87,15 +87,13 @@ class TokensPerSecond(keras.callbacks.Callback):
         now = time.perf_counter()
         if self._started is None:  # The first step also traces.
             self._started, self._asked, self._tokens_before = now, now, self.model.trained_tokens
-        elif now - self._asked >= 1:
+        elif now - self._asked >= 1 or batch + 1 == self.params.get("steps"):
             self._ask(now)
         if logs is not None and self.value:
             logs["tokens_per_second"] = self.value
 
     def on_epoch_end(self, epoch, logs=None):
-        if self._started is not None:
-            self._ask(time.perf_counter())
-        if logs is not None and self.value:
+        if logs is not None and self.value:  # Not asked anew: validation has a count of its own in the meantime.
             logs["tokens_per_second"] = self.value
 
     def _ask(self, now):
