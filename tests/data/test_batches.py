@@ -386,3 +386,10 @@ def test_one_device_of_a_strategy_gets_the_usual_batches_without_end(corpus):
     dataset = batches.distributed(tf.distribute.get_strategy())
     assert dataset.cardinality().numpy() == tf.data.INFINITE_CARDINALITY
     assert equal(arrays(dataset.take(2 * batches.steps_per_epoch)), 2 * arrays(batches.dataset()))
+
+
+@pytest.mark.parametrize("first_batch", [-1, 1.5])
+def test_first_batch_must_be_a_number_from_0(corpus, first_batch):
+    batches = TokenBatches(corpus, 400)
+    with pytest.raises(ValueError, match=f"`first_batch` must be.*Received: first_batch={first_batch}"):
+        batches.dataset(first_batch=first_batch)
