@@ -88,9 +88,8 @@ def translate(
 
     if n_best > 1 and not as_json:
         raise ValueError(f"A line of text has one translation; say --json. Received: --n-best {n_best}")
-    translator = Translator.from_preset(model)
     search = _search_options(options, beam_size=beam_size, n_best=n_best)
-    translations = translator.translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
+    translations = Translator.from_preset(model).translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
     truncated = 0
     with _stopped_by_interrupt("Stopped."), writing(target) as write:
         for translation in translations:

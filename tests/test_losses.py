@@ -331,9 +331,10 @@ def step(labels, logits):
     return value, tape.gradient(value, logits)
 
 labels, logits = tf.ones((4, 1024), "int32"), tf.fill((4, 1024, 32000), 0.5)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with open("/proc/self/statm") as file:  # What is resident now: the peak before may have been higher.
+    before = int(file.read().split()[1]) * resource.getpagesize()
 step(labels, logits)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
 """
 
 
@@ -341,7 +342,7 @@ def test_smoothing_needs_at_most_one_more_buffer_of_logits_than_the_stock_loss_w
     """F13: peak memory of forward and backward pass, vocabulary 32,000, 4,096 tokens."""
     logits_size = 4096 * 32000 * 4
     plain, smoothed = (int(run_python(MEMORY_CODE, kind).split()[-1]) for kind in ("plain", "smoothed"))
-    assert plain >= 0.9 * logits_size  # The gradient alone: the peak was not before the step.
+    assert plain >= logits_size  # The gradient alone: the peak was not before the step.
     assert smoothed - plain <= 1.05 * logits_size
 
 

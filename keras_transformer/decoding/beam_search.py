@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import EOS, NEVER, Hypotheses, RowOptions, constrain
+from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
 from keras_transformer.decoding.step import EncodedSources, Ensemble, reorder
 from keras_transformer.decoding.walk import best_first
-
-_BOS = 2
 
 
 def beam_search(
@@ -94,7 +92,7 @@ class _Search:
         return _State(ids, row, row, tf.TensorShape([None]), _Finished(ids, row, row, row))
 
     def step(self, index, caches, state):
-        last = tf.where(index == 0, _BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
+        last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = self.sources.step(tf.reshape(last, (self._batch, -1)), caches, index)
         logits = tf.reshape(logits, (self._rows, self._width, logits.shape[-1]))
         normalizer = self._ensemble.normalizer(logits)

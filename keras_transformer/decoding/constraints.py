@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-EOS = 3
+BOS, EOS = 2, 3
 NEVER = float("-inf")
 
 

@@ -38,9 +38,6 @@ class Translation(Hypothesis):
 
     n_best: tuple[Hypothesis, ...] = ()
 
-    def __str__(self):
-        return self.text
-
 
 @dataclasses.dataclass(frozen=True)
 class ForcedScore:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from keras_transformer.decoding.constraints import BOS
 from keras_transformer.decoding.step import Ensemble
 from keras_transformer.layers.decoder_block import DecoderCache
 from keras_transformer.models.transformer import Transformer
-
-_BOS = 2
 
 
 def token_log_probabilities(ensemble: Ensemble, source_ids, target_ids):
@@ -51,5 +50,5 @@ def memory_attention_weights(model: Transformer, encoder, source_ids, target_ids
 
 
 def _shifted_right(target_ids):
-    shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]], constant_values=_BOS)
+    shifted = tf.pad(target_ids[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
     return tf.where(target_ids == 0, 0, shifted)

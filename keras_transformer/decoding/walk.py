@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import EOS, NEVER, Hypotheses, RowOptions, constrain
+from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
 from keras_transformer.decoding.step import EncodedSources, Ensemble
-
-_BOS = 2
 
 
 def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=True, length=0) -> Hypotheses:
@@ -46,7 +44,7 @@ def walk(
     finished = tf.broadcast_to((limits == 0)[:, None], (rows, width))
 
     def step(index, ids, log_probability, finished, caches):
-        last = tf.where(index == 0, _BOS, tf.gather(ids, tf.maximum(index - 1, 0), axis=-1))
+        last = tf.where(index == 0, BOS, tf.gather(ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = sources.step(last, caches, index)
         allowed = constrain(logits, lambda: ensemble.normalizer(logits), ids, index, options)
         tokens = choose(allowed)

@@ -16,6 +16,7 @@ from keras_transformer.decoding.walk import greedy_search
 from keras_transformer.models import TransformerConfig, transformer
 
 BOS, EOS = 2, 3
+SOURCES = [[4, 5, 6, 3], [5, 3], [6, 6, 4, 3], [4, 6, 3]]
 SEED = 4
 SIZES = {"encoder_layers": 1, "decoder_layers": 2, "model_dim": 16, "intermediate_dim": 32, "num_heads": 2}
 DEFAULTS = {

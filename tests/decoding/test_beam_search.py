@@ -8,6 +8,7 @@ from keras_transformer.decoding.constraints import RowOptions
 from tests.decoding.models import (
     EOS,
     SEED,
+    SOURCES,
     Decoder,
     assert_same,
     divisor,
@@ -17,11 +18,9 @@ from tests.decoding.models import (
     ranked,
     row_options,
     rows_of,
-    shared_decoder,
     slow_beam,
 )
 
-SOURCES = [[4, 5, 6, 3], [5, 3], [6, 6, 4, 3], [4, 6, 3]]
 # Of strangers in one batch, row by row.
 MIXED = {
     "beam_size": [4, 1, 3, 2],
@@ -33,11 +32,6 @@ MIXED = {
     "repetition_penalty": [1.0, 1.5, 1.0, 0.7],
     "prefix": [[], [4, 6], [5], []],
 }
-
-
-@pytest.fixture(scope="module")
-def decoder():
-    return shared_decoder()
 
 
 @pytest.fixture

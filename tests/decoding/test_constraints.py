@@ -5,21 +5,14 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import constrain
 from tests.decoding.models import (
     EOS,
+    SOURCES,
     assert_same,
     divisor,
     every_hypothesis,
     padded,
     row_options,
-    shared_decoder,
     slow_beam,
 )
-
-SOURCES = [[4, 5, 6, 3], [5, 3], [6, 6, 4, 3], [4, 6, 3]]
-
-
-@pytest.fixture(scope="module")
-def decoder():
-    return shared_decoder()
 
 
 def constrained(logits, ids, index, **options):

@@ -6,6 +6,7 @@ from keras_transformer.decoding.walk import best_first, greedy_search
 from tests.decoding.models import (
     EOS,
     SEED,
+    SOURCES,
     Decoder,
     assert_same,
     divisor,
@@ -13,16 +14,8 @@ from tests.decoding.models import (
     randomize,
     row_options,
     rows_of,
-    shared_decoder,
     slow_beam,
 )
-
-SOURCES = [[4, 5, 6, 3], [5, 3], [6, 6, 4, 3], [4, 6, 3]]
-
-
-@pytest.fixture(scope="module")
-def decoder():
-    return shared_decoder()
 
 
 def test_greedy_search_takes_the_likeliest_token_of_the_whole_model_at_each_step(decoder):
