@@ -1,4 +1,4 @@
-"""The command line: `keras-transformer train`, `translate`, `evaluate`, `recipe`."""
+"""The command line: `keras-transformer train`, `translate`, `evaluate`, `export`, `inspect`, `recipe`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GLIBC_TUNABLES = ":".join(
     f"glibc.malloc.{name}" for name in ("mmap_max=0", "trim_threshold=100000000000", "top_pad=268435456", "hugetlb=1")
 )
 app = typer.Typer(
-    help="Trains encoder-decoder Transformers for translation.",
+    help="Trains, evaluates and exports encoder-decoder Transformers for translation.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -59,7 +59,7 @@ def train(
 
     Example: keras-transformer train demo --to runs/demo
     """
-    _keep_freed_memory()
+    keep_freed_memory()
     from keras_transformer.training import Run, load_recipe
 
     loaded = load_recipe(recipe, _parse(options or []))
@@ -121,9 +121,71 @@ def evaluate(
     from keras_transformer.training.scoring import evaluate_model
 
     search = _search_options(options, beam_size=beam_size)
-    scores = evaluate_model(model, source, reference, test_set, target_language, data, **search)
+    scores = evaluate_model(model, data, source, reference, test_set, target_language, **search)
     for score in scores.values():
         print(score)
+
+
+@app.command()
+def export(
+    model: Model,
+    to: Annotated[Path, typer.Option(help="Folder of the model, saved_models/NAME; a version folder is made in it.")],
+    version: Annotated[int | None, typer.Option(help="Number of the version; the next free one by default.")] = None,
+    kind: Annotated[str, typer.Option("--format", help="saved_model or ctranslate2.")] = "saved_model",
+    dtype: Annotated[str, typer.Option(help="Weights and computation: float32, bfloat16 or float16.")] = "float32",
+    quantization: Annotated[str | None, typer.Option(help="For ctranslate2: int8, float16, ...")] = None,
+    license: Annotated[str | None, typer.Option(help="Licence of the model, for its card.")] = None,
+    score: Annotated[
+        bool | None,
+        typer.Option(help="Score the export on the test set, for the card. Default: where the dtype is not float32."),
+    ] = None,
+    source: Annotated[Path | None, typer.Option(help="Source file to score on, instead of the test set.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
+    target_language: Annotated[
+        str | None, typer.Option(help="Code of the target language, for a folder without a recipe.")
+    ] = None,
+    max_beam_size: Annotated[int, typer.Option(help="Widest beam that a request may ask for.")] = 16,
+    max_source_length: Annotated[int, typer.Option(help="Most tokens of a source line.")] = 1024,
+    max_length: Annotated[int, typer.Option(help="Most tokens of a translation.")] = 1024,
+    beam_size: BeamSize = 4,
+    data: Data = None,
+    options: SearchSettings = None,
+):
+    """Export a trained model: as a SavedModel for TensorFlow Serving, or for CTranslate2.
+
+    Example: keras-transformer export runs/demo --to saved_models/demo
+    """
+    from keras_transformer._checks import check_choice
+    from keras_transformer.export import ServingLimits, export_ctranslate2
+    from keras_transformer.export.from_run import export_run
+
+    search = _search_options(options, beam_size=beam_size)
+    if check_choice("format", kind, ("saved_model", "ctranslate2")) == "ctranslate2":
+        from keras_transformer.checkpoints import load_preset
+
+        export_ctranslate2(to, *load_preset(model), quantization=quantization)
+        print(to)
+        return
+    limits = ServingLimits(max_beam_size, max_source_length, max_length)
+    scored_on = {"source": source, "reference": reference, "target_language": target_language, "data": data}
+    wants_score = dtype != "float32" if score is None else score
+    path, scores = export_run(
+        model, to, search, dtype, license, scored_on if wants_score else None, version=version, limits=limits
+    )
+    for name, parts in scores.items():
+        print(f"{name}: {parts['bleu']}")
+    print(path)
+
+
+@app.command()
+def inspect(folder: Annotated[Path, typer.Argument(help="Folder of an exported model, or of one of its versions.")]):
+    """Print the card, signatures, operations and sizes of an exported model, as YAML.
+
+    Example: keras-transformer inspect saved_models/demo
+    """
+    from keras_transformer.export.inspect import describe_saved_model
+
+    print(describe_saved_model(folder), end="")
 
 
 @app.command()
@@ -174,7 +236,7 @@ def _parse(options):
     return parsed
 
 
-def _keep_freed_memory():
+def keep_freed_memory():
     """Starts the process anew with settings of glibc's allocator that it reads at the start only.
 
     By default it hands large buffers back to the kernel as soon as they are free, and a training step asks for hundreds

@@ -72,15 +72,25 @@ class RowOptions(NamedTuple):
         """
         tokens = tf.math.count_nonzero(source_ids, axis=-1, dtype=tf.int32)
         prefix = tf.math.count_nonzero(self.prefix_ids, axis=-1, dtype=tf.int32)
+        return tf.where(tokens > 0, self.limits_of(tokens, prefix, positions), 0)
+
+    def limits_of(self, tokens, prefix, positions: int | None):
+        """The same by the numbers of tokens of sources and prefixes, int32 [B]."""
         limits = tf.where(self.max_length > 0, self.max_length, tokens + prefix + 50)
-        if positions:
-            limits = tf.minimum(limits, positions)
-        return tf.where(tokens > 0, limits, 0)
+        return tf.minimum(limits, positions) if positions else limits
 
     def repeat(self, times: int) -> RowOptions:
         """The options for `times` rows where there was one."""
-        per_row = {name: part for name, part in self._asdict().items() if name not in _OF_ALL_ROWS}
-        return self._replace(**{name: tf.repeat(part, times, axis=0) for name, part in per_row.items()})
+        return self._of_rows(lambda part: tf.repeat(part, times, axis=0))
+
+    def take(self, rows) -> RowOptions:
+        """The options of some of the rows, by their numbers, int32 [n]."""
+        return self._of_rows(lambda part: tf.gather(part, rows))
+
+    def _of_rows(self, function):
+        return self._replace(
+            **{name: function(part) for name, part in self._asdict().items() if name not in _OF_ALL_ROWS}
+        )
 
     def length_divisor(self, length):
         """What a log-probability is divided by: for lengths that broadcast against [B,1], as float32."""

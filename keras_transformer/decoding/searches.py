@@ -69,13 +69,12 @@ class Searches:
     def token_log_probabilities(self, source_ids, target_ids):
         """See `teacher_forcing`."""
         function = self._function("score", lambda *ids: token_log_probabilities(self._ensemble, *ids), IDS)
-        return function(source_ids, target_ids).numpy()
+        return function(source_ids, target_ids)
 
     def memory_attention_weights(self, source_ids, target_ids):
-        """See `teacher_forcing`; of the first model."""
-        model, encoder = self._ensemble.models[0], self._ensemble.encoders[0]
-        function = self._function("attention", lambda *ids: memory_attention_weights(model, encoder, *ids), IDS)
-        return function(source_ids, target_ids).numpy()
+        """See `teacher_forcing`."""
+        function = self._function("attention", lambda *ids: memory_attention_weights(self._ensemble, *ids), IDS)
+        return function(source_ids, target_ids)
 
     def _function(self, name, python_function, second_argument):
         if name not in self.functions:

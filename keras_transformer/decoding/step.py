@@ -15,12 +15,13 @@ class Ensemble:
 
     Args:
         models: `Transformer` models.
+        max_length: Most positions to decode; None for as many as the models have.
 
     Raises:
         ValueError: If there is none, or their vocabularies differ.
     """
 
-    def __init__(self, models: Sequence[Transformer]):
+    def __init__(self, models: Sequence[Transformer], max_length: int | None = None):
         self.models = list(models)
         if not self.models or not all(isinstance(model, Transformer) for model in self.models):
             raise ValueError(f"Decoding needs one Transformer or more. Received: {self.models!r}")
@@ -28,19 +29,49 @@ class Ensemble:
         if len(sizes) > 1:
             raise ValueError(f"The models of an ensemble must have one vocabulary. Received: sizes {sorted(sizes)}")
         self.vocabulary_sizes = sizes.pop()
-        self.encoders = [model.encoder() for model in self.models]
-
-    @property
-    def max_length(self) -> int | None:
-        """The most positions that all models have; None where there is no end."""
-        lengths = [model.config.max_length for model in self.models if model.config.max_length]
-        return min(lengths, default=None)
+        self._encoders = [model.encoder() for model in self.models]
+        lengths = [length for length in (max_length, *(model.config.max_length for model in self.models)) if length]
+        # The most positions to decode; None where there is no end.
+        self.max_length: int | None = min(lengths, default=None)
 
     def normalizer(self, logits):
         """What to subtract from the logits of a step for log-probabilities: [...,V] -> [...,1]."""
         if len(self.models) > 1:
             return tf.zeros_like(logits[..., :1])  # They are log-probabilities already.
         return tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+
+    def encode(self, number: int, source_ids):
+        """The keys and values of a model's decoder blocks for sources, int32 [B,S]: an `AttentionCache` for each."""
+        memory = self._encoders[number](source_ids)
+        return [block.memory_attention.project(memory) for block in self.models[number].decoder_blocks]
+
+    def decode(self, number: int, ids, caches, memories, source_mask, index, fixed: bool = False):
+        """The next T positions of a model.
+
+        Args:
+            number: Which model.
+            ids: The tokens before those positions, int32 [N,T], the hypotheses of a source in a row.
+            caches: An `AttentionCache` for each decoder block, of the positions before.
+            memories: What `encode` gave.
+            source_mask: True at real source tokens, bool [B,S].
+            index: The first of the positions, an int32 scalar tensor.
+            fixed: Whether the caches have a fixed length.
+
+        Returns:
+            The triple `(logits, weights, caches)`: [N,T,V], the attention to the source of each block,
+            [B,H,(N/B)*T,S], and the caches with T positions more.
+        """
+        model, new_caches, weights = self.models[number], [], []
+        x = model.target_embedding(ids, start_index=index)
+        for block, cache, memory in zip(model.decoder_blocks, caches, memories, strict=True):
+            block_cache = DecoderCache(cache, memory)
+            x, attention, new_cache = block.step(x, block_cache, index if fixed else None, memory_mask=source_mask)
+            new_caches.append(new_cache.target)
+            weights.append(attention)
+        if model.decoder_norm:
+            x = model.decoder_norm(x)
+        project = model.output_projection
+        return (project(x) if project else model.target_embedding(x, reverse=True)), weights, new_caches
 
 
 def _vocabulary_sizes(model):
@@ -66,14 +97,14 @@ class EncodedSources:
     """
 
     def __init__(self, ensemble: Ensemble, source_ids, width=1, length: int = 0):
-        self._models, self._fixed = ensemble.models, length > 0
+        self._ensemble, self._fixed = ensemble, length > 0
         self._mask = tf.not_equal(source_ids, 0)
-        self.caches, self._memories = [], []
-        for model, encoder in zip(ensemble.models, ensemble.encoders, strict=True):
-            memory = encoder(source_ids)
-            caches = [block.empty_cache(memory, length, width) for block in model.decoder_blocks]
-            self.caches.append([cache.target for cache in caches])
-            self._memories.append([cache.memory for cache in caches])
+        rows = tf.shape(source_ids)[0] * width
+        self._memories = [ensemble.encode(number, source_ids) for number in range(len(ensemble.models))]
+        self.caches = [
+            [block.self_attention.empty_cache(rows, length) for block in model.decoder_blocks]
+            for model in ensemble.models
+        ]
 
     def step(self, ids, caches, index):
         """The logits at position `index`.
@@ -88,23 +119,30 @@ class EncodedSources:
             ensemble are the mean of its models' log-probabilities.
         """
         rows, width = tf.shape(ids)[0], tf.shape(ids)[1]
-        results = [self._step(number, tf.reshape(ids, (-1, 1)), caches[number], index) for number in range(len(caches))]
-        logits = [tf.cast(logits[:, -1], tf.float32) for logits, _ in results]
+        results = self._decode(tf.reshape(ids, (-1, 1)), caches, index)
+        logits = [tf.cast(logits[:, -1], tf.float32) for logits, _, _ in results]
         if len(logits) > 1:
             logits = [tf.add_n([tf.nn.log_softmax(one) for one in logits]) / len(logits)]
-        return tf.reshape(logits[0], (rows, width, logits[0].shape[-1])), [caches for _, caches in results]
+        return tf.reshape(logits[0], (rows, width, logits[0].shape[-1])), [caches for _, _, caches in results]
 
-    def _step(self, number, ids, caches, index):
-        model, new_caches = self._models[number], []
-        x = model.target_embedding(ids, start_index=index)
-        for block, cache, memory in zip(model.decoder_blocks, caches, self._memories[number], strict=True):
-            position = index if self._fixed else None
-            x, _, cache = block.step(x, DecoderCache(cache, memory), position, memory_mask=self._mask)
-            new_caches.append(cache.target)
-        if model.decoder_norm:
-            x = model.decoder_norm(x)
-        project = model.output_projection
-        return (project(x) if project else model.target_embedding(x, reverse=True)), new_caches
+    def force(self, ids):
+        """All positions of given targets at once.
+
+        Args:
+            ids: The tokens before each position, int32 [B,T]: bos at position 0.
+
+        Returns:
+            A pair `(logits, weights)` for each model: float32 [B,T,V], and what the positions attend to in each
+            decoder block, a list of [B,H,T,S].
+        """
+        results = self._decode(ids, self.caches, tf.constant(0))
+        return [(tf.cast(logits, tf.float32), weights) for logits, weights, _ in results]
+
+    def _decode(self, ids, caches, index):
+        return [
+            self._ensemble.decode(number, ids, caches[number], memories, self._mask, index, self._fixed)
+            for number, memories in enumerate(self._memories)
+        ]
 
     def cache_shapes(self):
         """Shapes of `caches` for `tf.while_loop`, which must know what grows."""

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 _LINE_END = re.compile("(\r?\n)")
+# The same as `is_blank`, in the syntax of TensorFlow's RE2, whose Unicode lacks the format characters after U+13438.
+BLANK_PATTERN = r"[\pZ\p{Cc}\p{Cf}\x{13430}-\x{1343f}]*"
 
 
 def is_blank(text: str) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from keras_transformer._checks import check_positive
@@ -92,6 +93,32 @@ class Translator:
         except OSError as error:
             raise ValueError(f"Could not write the preset {os.fspath(folder)}: {error}") from error
 
+    def export(self, folder: str | os.PathLike, **arguments) -> Path:
+        """Writes a SavedModel for TensorFlow Serving: text in, translation out, without Python.
+
+        `folder/1/`, or the next free number, appears whole or not at all, with the signatures `serving_default`,
+        `translate`, `decode`, `score` and `attention`, which `saved_models/README.md` describes.
+
+        Args:
+            folder: The folder of the model, whose last part is its name for the server.
+            **arguments: `version`: a number instead of the next free one. `dtype`: `"float32"`, `"bfloat16"` or
+                `"float16"`, of weights and computation. `limits`: `keras_transformer.export.ServingLimits`, the most
+                that a request may ask for. `attention_layer`: decoder block of which `attention` gives the mean over
+                heads, -1 for the last. `warmup`: whether to write the requests that a server warms up with. `card`: a
+                dict of what else the card of the model says, `license` for one. And the fields of `SearchOptions`, one
+                value each: how `serving_default` searches; what a request cannot choose holds for `translate`, too.
+
+        Returns:
+            The folder of the version.
+
+        Raises:
+            ValueError: If the version exists, an argument is out of range, or the folder cannot be written.
+            ImportError: If tensorflow-serving-api is missing, which warm-up requests need.
+        """
+        from keras_transformer.export.saved_model import export_saved_model
+
+        return export_saved_model(folder, self._ensemble.models, self._source, self._target, **arguments)
+
     def translate(self, texts, *, batch_tokens: int = 4096, verbose: bool = False, **options):
         """Translates. The lines of a text (LF or CRLF ends one) are translated one by one, and their ends kept.
 
@@ -142,7 +169,7 @@ class Translator:
         scores: list[Any] = [None] * len(ids)
         for batch in batches_by_length([max(map(len, pair)) for pair in ids], batch_tokens):
             arrays = (padded([ids[i][side] for i in batch]) for side in (0, 1))
-            for i, row in zip(batch, self._searches.token_log_probabilities(*arrays), strict=True):
+            for i, row in zip(batch, self._searches.token_log_probabilities(*arrays).numpy(), strict=True):
                 target = ids[i][1]
                 row = row[: len(target)]
                 scores[i] = ForcedScore(float(row.sum()), tuple(self._target.pieces(target)), row)
@@ -169,7 +196,7 @@ class Translator:
             targets = self.translate(sources, **options)
         results = []
         for source, target in self._pairs_of_ids(sources, targets):
-            weights = self._searches.memory_attention_weights(padded([source]), padded([target]))[0]
+            weights = self._searches.memory_attention_weights(padded([source]), padded([target]))[0].numpy()
             tokens = tuple(self._source.pieces(source)), tuple(self._target.pieces(target))
             results.append(Attention(*tokens, weights))
         return results[0] if isinstance(sources, str) else results

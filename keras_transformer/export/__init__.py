@@ -1,5 +1,6 @@
-"""Export: trained models for other engines."""
+"""Export: trained models for TensorFlow Serving and for other engines."""
 
 from keras_transformer.export.ctranslate2 import export_ctranslate2
+from keras_transformer.export.limits import ServingLimits
 
-__all__ = ["export_ctranslate2"]
+__all__ = ["ServingLimits", "export_ctranslate2"]

@@ -166,7 +166,7 @@ class Tokenizer(tf.Module):
 
     def tokenize(self, texts) -> tf.RaggedTensor:
         """The ids of texts, in graph: string [B] -> int32 [B, (length)], without bos and eos."""
-        return self._graph_tokenizer.tokenize(_valid_utf8(texts))
+        return self._graph_tokenizer.tokenize(valid_utf8(texts))
 
     def detokenize(self, ids) -> tf.Tensor:
         """The texts of ids, in graph: int32 [B,T], dense or ragged, -> string [B], as `decode`.
@@ -185,6 +185,11 @@ class Tokenizer(tf.Module):
         ]
         with tf.control_dependencies([check for check in checks if check is not None]):
             return self._graph_tokenizer.detokenize(tf.identity(ids))
+
+    def to_pieces(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """As `pieces`, in graph: int32 [B, (length)], ids of the vocabulary, -> string [B,T], "" behind."""
+        pieces = self._graph_tokenizer.id_to_string(ids.flat_values)
+        return ids.with_flat_values(pieces).to_tensor("")
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
         """Subword sampling, for training only: the ids of texts cut into pieces at random, in Python.
@@ -271,5 +276,6 @@ def _without_lone_surrogates(text):
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _valid_utf8(texts):
+def valid_utf8(texts):
+    """Texts with U+FFFD for bytes that are no UTF-8, in graph: string [B] -> string [B]."""
     return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")

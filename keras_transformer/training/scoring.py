@@ -9,7 +9,7 @@ from keras_transformer.data.public import PUBLIC_DATASETS
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import Score, has_spaces, lowercased_tokenized_bleu, same_language, score_translations
 from keras_transformer.training.corpora import RecipeCorpora
-from keras_transformer.training.recipe import Corpus, Data, load_recipe
+from keras_transformer.training.recipe import Corpus, Data, Recipe, load_recipe
 
 
 def score_model(
@@ -43,31 +43,48 @@ def scores_as_dict(scores: dict[str, Score]) -> dict[str, dict]:
     }
 
 
-def evaluate_model(
-    folder, source=None, reference=None, test_set=None, target_language=None, data=None, **options
-) -> dict[str, Score]:
-    """The scores of a trained model on a pair of files, on a public test set, or else on that of its recipe.
+def evaluate_model(folder, data=None, source=None, reference=None, test_set=None, target_language=None, **options):
+    """The scores of a trained model, by name: see `score_model`, and `evaluation_pairs` for what it is scored on.
 
     Args:
         folder: The folder of a run or a preset.
+        data: Folder with local copies of public data sets.
+        source: As of `evaluation_pairs`.
+        reference: As well.
+        test_set: As well.
+        target_language: As well.
+        **options: Those of `Translator.translate`.
+
+    Raises:
+        ValueError: As `evaluation_pairs`, or if there is no finished model or options are wrong.
+    """
+    translator = Translator.from_preset(folder)
+    pairs, language = evaluation_pairs(folder, data, source, reference, test_set, target_language)
+    return score_model(translator, pairs, language, **options)
+
+
+def evaluation_pairs(
+    folder, data=None, source=None, reference=None, test_set=None, target_language=None
+) -> tuple[list[tuple[str, str]], str]:
+    """Sentence pairs, and their target language: a pair of files, a public test set, or else that of the recipe.
+
+    Args:
+        folder: The folder of a run or a preset.
+        data: Folder with local copies of public data sets.
         source: File of source sentences.
         reference: File of their translations.
         test_set: Name and split of a public data set, `"multi30k/test_2016_flickr"`.
         target_language: Code of the target language; that of the run's recipe if None.
-        data: Folder with local copies of public data sets.
-        **options: Those of `Translator.translate`.
 
     Raises:
-        ValueError: If there is no finished model or no test set, arguments do not go together, or options are wrong.
+        ValueError: If there is no test set, or arguments do not go together.
     """
     if (source is None) != (reference is None) or (source and test_set):
         raise ValueError(
             "Source and reference files go together, and without a test set. "
             f"Received: {source=!s}, {reference=!s}, {test_set=!s}"
         )
-    translator = Translator.from_preset(folder)
-    recipe_path = Path(folder) / "recipe.yaml"
-    recipe = load_recipe(recipe_path) if recipe_path.exists() else None
+    recipe = run_recipe(folder)
     language = target_language or (recipe.data.target_language if recipe else None)
     if language is None:
         raise ValueError(f"A folder without a recipe needs the target language. Received: {folder}")
@@ -81,8 +98,14 @@ def evaluate_model(
         raise ValueError(f"The recipe has no test set: name a source and a reference file. Received: {folder}")
     fields = {"source_language": "und", "target_language": language, "train": corpora, "validation": corpora}
     section = recipe.data if recipe else Data.model_validate(fields)
-    pairs = list(RecipeCorpora(corpora, section.model_copy(update={"drop_duplicates": False}), data))
-    return score_model(translator, pairs, language, **options)
+    pairs = RecipeCorpora(corpora, section.model_copy(update={"drop_duplicates": False}), data)
+    return list(pairs), language
+
+
+def run_recipe(folder) -> Recipe | None:
+    """The recipe of a run's folder; None for a folder without one, a preset."""
+    path = Path(folder) / "recipe.yaml"
+    return load_recipe(path) if path.exists() else None
 
 
 def _public(test_set, target_language):

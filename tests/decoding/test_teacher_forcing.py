@@ -45,7 +45,7 @@ def test_attention_weights_are_those_of_the_blocks_run_on_the_whole_target(norma
     """[B,N,H,T,S]: each row of a real token sums to 1 over the real source tokens."""
     model = random_model(9, normalize_first=normalize_first)
     encoder, mask = model.encoder(), SOURCES != 0
-    weights = memory_attention_weights(model, encoder, tf.constant(SOURCES), tf.constant(TARGETS)).numpy()
+    weights = memory_attention_weights(Ensemble([model]), tf.constant(SOURCES), tf.constant(TARGETS)).numpy()
     x, memory, expected = model.target_embedding(SHIFTED), encoder(SOURCES), []
     for block in model.decoder_blocks:
         x, _, layer = block(x, memory, memory_mask=mask, return_attention_scores=True)

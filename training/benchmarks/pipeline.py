@@ -11,9 +11,9 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
-import numpy as np
 import tensorflow as tf
 
+from keras_transformer.cli import keep_freed_memory
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.losses import MaskedCrossentropy
@@ -31,34 +31,43 @@ def from_memory(batches):
     ).prefetch(8)
 
 
-def main():
-    """Prints the median tokens per second of each way, and its ratio to the batches in memory."""
+def ways_to_feed():
+    """The data sets to compare, by name: each way after the same batches in memory."""
     pairs = phrasebook("fr", "train")
     pairs = [tuple(" ".join(texts) for texts in zip(*pairs[i : i + 2], strict=True)) for i in range(len(pairs) - 1)]
     tokenizer = Tokenizer.train((text for pair in pairs for text in pair), 2_500, "bpe")
     corpus = TokenizedCorpus.from_pairs(pairs, tokenizer)
     batches = TokenBatches(corpus, BATCH_TOKENS, seed=1)
     sampled = TokenBatches(corpus, BATCH_TOKENS, seed=1, subword_sampling=SubwordSampling(tokenizer, alpha=0.1))
-    ways = {
+    return {
         "batches in memory": from_memory(batches.dataset()),
         "TokenBatches": batches.dataset(),
         "batches in memory, subword sampling": from_memory(sampled.dataset()),
         "TokenBatches, subword sampling": sampled.dataset(),
     }
+
+
+def main():
+    """Prints the tokens per second of every round, then the medians and their ratios to the batches in memory."""
+    keep_freed_memory()  # As training has it; else the kernel's page faults are what is timed.
+    ways = ways_to_feed()
     keras.utils.set_random_seed(1)
     model = transformer(TransformerConfig.from_preset("tiny", VOCABULARY))
     model.compile("adam", MaskedCrossentropy(0.1))
-    for dataset in ways.values():  # The first batches of each way are traced, and its pages come for the first time.
-        model.fit(dataset, steps_per_epoch=STEPS, verbose=0, shuffle=False)
     rates = {name: [] for name in ways}
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS + 1):
         for name, dataset in ways.items():
             started = time.perf_counter()
             model.fit(dataset, steps_per_epoch=STEPS, verbose=0, shuffle=False)
-            rates[name].append(model.trained_tokens / (time.perf_counter() - started))
-    medians = {name: statistics.median(values) for name, values in rates.items()}
-    for (name, median), base in zip(medians.items(), np.repeat(list(medians.values())[::2], 2), strict=True):
-        spread = f"{min(rates[name]):,.0f} to {max(rates[name]):,.0f}"
+            rate = model.trained_tokens / (time.perf_counter() - started)
+            if number:  # The first batches of each way are traced, and its pages come for the first time.
+                rates[name].append(rate)
+            print(f"round {number or 'to warm up'}: {name:<38} {rate:>7,.0f} tokens/s", flush=True)
+    for number, (name, values) in enumerate(rates.items()):
+        if number % 2 == 0:
+            base = statistics.median(values)
+        median = statistics.median(values)
+        spread = f"{min(values):,.0f} to {max(values):,.0f}"
         print(f"{name:<38} {median:>7,.0f} tokens/s ({spread}), {median / base:.2f} of memory's")
 
 

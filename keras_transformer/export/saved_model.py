@@ -1,0 +1,131 @@
+"""Export to a SavedModel that TensorFlow Serving serves: text in, translation out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer._checks import check_choice, check_integer, check_positive
+from keras_transformer.decoding.options import PER_TEXT, SearchOptions
+from keras_transformer.export.card import signature_card, versions, write_card
+from keras_transformer.export.compact import compact_saved_model
+from keras_transformer.export.limits import ServingLimits
+from keras_transformer.export.serving_module import ServingModule
+from keras_transformer.export.warmup import write_warmup
+from keras_transformer.models.transformer import Transformer, transformer
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def export_saved_model(
+    folder: str | os.PathLike,
+    models: Sequence[Transformer],
+    source_tokenizer,
+    target_tokenizer=None,
+    *,
+    version: int | None = None,
+    dtype: str = "float32",
+    limits: ServingLimits | None = None,
+    attention_layer: int = -1,
+    warmup: bool = True,
+    card: dict[str, Any] | None = None,
+    **options,
+) -> Path:
+    """Writes `folder/version/`, whole or not at all: what `Translator.export` does, which documents it."""
+    search = _checked_options(options)
+    check_choice("dtype", dtype, DTYPES)
+    target_tokenizer = target_tokenizer or source_tokenizer
+    limits, layers = limits or ServingLimits(), models[0].config.decoder_layers
+    if not -layers <= check_integer("attention_layer", attention_layer) < layers:
+        raise ValueError(f"`attention_layer` must be one of {layers} layers. Received: {attention_layer=}")
+    beams = max(search.beam_size, search.n_best)
+    if beams > limits.max_beam_size or (search.max_length or 0) > limits.max_length:
+        raise ValueError(f"The options of `serving_default` must be within the limits. Received: {search}, {limits}")
+    copies = [_as_dtype(model, dtype) for model in models]
+    module = ServingModule(copies, source_tokenizer, target_tokenizer, search, limits, attention_layer)
+    signatures = module.signatures()
+    content = {
+        **_description(copies, (source_tokenizer, target_tokenizer), dtype, search, limits),
+        **(card or {}),
+        "signatures": signature_card(signatures),
+        "versions": versions(),
+    }
+    path = Path(folder)
+
+    def write(unfinished):
+        tf.saved_model.save(module, str(unfinished), signatures=signatures)
+        compact_saved_model(unfinished)
+        if warmup:
+            write_warmup(unfinished, path.name, source_tokenizer, module.default_request())
+        write_card(unfinished, {"name": path.name, **content})
+
+    return _write_version(path, version, write)
+
+
+def _checked_options(options):
+    search = SearchOptions.of(**options)
+    lists = [name for name in PER_TEXT if isinstance(getattr(search, name), tuple)]
+    if lists or search.sampler or search.beam_groups > 1 or search.target_prefix:
+        raise ValueError(
+            "An exported model searches with one beam, without a sampler, and its options are one value each; a prefix "
+            f"comes with a request. Received: {options}"
+        )
+    return search
+
+
+def _as_dtype(model, dtype):
+    copy = transformer(model.config, dtype=dtype)
+    copy.set_weights(model.get_weights())
+    return copy
+
+
+def _description(models, tokenizers, dtype, search, limits):
+    return {
+        "parameters": sum(model.count_params() for model in models),
+        "dtype": dtype,
+        "models": [model.config.to_dict() for model in models],
+        "tokenizers": {side: one.checksum for side, one in zip(("source", "target"), tokenizers, strict=True)},
+        "serving_default": {name: value for name, value in dataclasses.asdict(search).items() if name != "seed"},
+        "limits": dataclasses.asdict(limits),
+    }
+
+
+def _write_version(folder, version, write):
+    """Has a version folder written beside its place, then put there at once; returns it.
+
+    A server that polls the folder takes names that are numbers for versions, and no others.
+    """
+    if version is not None and (folder / str(check_positive("version", version))).exists():
+        raise ValueError(f"The version must not exist yet. Received: {folder / str(version)}")
+    unfinished = folder / f".unfinished-{os.getpid()}"
+    try:
+        unfinished.mkdir(parents=True)
+        write(unfinished)
+        return _put_in_place(unfinished, folder, version)
+    except OSError as error:
+        raise ValueError(f"Could not write a version to {folder}: {error}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _put_in_place(unfinished, folder, version):
+    while True:
+        target = folder / str(version or _next_version(folder))
+        try:
+            os.rename(unfinished, target)  # Fails where another process was faster.
+            return target
+        except OSError:
+            if version or not target.exists():
+                raise
+
+
+def _next_version(folder):
+    if not folder.exists():
+        return 1
+    return 1 + max((int(path.name) for path in folder.iterdir() if path.name.isdecimal()), default=0)
