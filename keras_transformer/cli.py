@@ -163,7 +163,8 @@ def export(
     if check_choice("format", kind, ("saved_model", "ctranslate2")) == "ctranslate2":
         from keras_transformer.checkpoints import load_preset
 
-        export_ctranslate2(to, *load_preset(model), quantization=quantization)
+        trained, source_tokenizer, target_tokenizer = load_preset(model)
+        export_ctranslate2(to, trained, source_tokenizer, target_tokenizer, quantization)
         print(to)
         return
     limits = ServingLimits(max_beam_size, max_source_length, max_length)

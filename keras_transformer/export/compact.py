@@ -42,7 +42,8 @@ def _shorten_arguments(function):
 
 def _compact_nodes(function, renamed):
     """Compacts the operations of a `FunctionDef`; `renamed` has the new names of its arguments."""
-    names, kept = {}, []
+    names: dict[str | bytes, str] = {}
+    kept: list = []
     for node in function.node_def:
         is_constant = node.op == "Const" and not node.input
         value = node.attr["value"].SerializeToString(deterministic=True) if is_constant else node.name

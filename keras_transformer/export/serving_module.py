@@ -135,7 +135,7 @@ class ServingModule(tf.Module):
         parts = (
             tf.tensor_scatter_nd_update(one, rows[:, None], part) for one, part in zip(whole, results, strict=True)
         )
-        return join_lines(lines, *parts, texts=tf.shape(text)[0])
+        return join_lines(tf.shape(text)[0], lines, *parts)
 
     def _decode(self, source_ids):
         ids = of_rank("source_ids", source_ids, 2)

@@ -35,7 +35,7 @@ class SharedGraphEnsemble(Ensemble):
         return self._functions[number][1](ids, caches, memories, source_mask, index)
 
     def _make_functions(self, number):
-        plain, blocks = super(), self.models[number].decoder_blocks
+        blocks = self.models[number].decoder_blocks
 
         def growing(cache):
             return tf.nest.map_structure(
@@ -47,9 +47,9 @@ class SharedGraphEnsemble(Ensemble):
         memories = [growing(block.memory_attention.project(memory)) for block in blocks]
         mask, index = tf.TensorSpec([None, None], tf.bool), tf.TensorSpec([], tf.int32)
         return (
-            tf.function(lambda ids: plain.encode(number, ids), input_signature=[IDS], autograph=False),
+            tf.function(lambda ids: Ensemble.encode(self, number, ids), input_signature=[IDS], autograph=False),
             tf.function(
-                lambda *arguments: plain.decode(number, *arguments),
+                lambda *arguments: Ensemble.decode(self, number, *arguments),
                 input_signature=[IDS, caches, memories, mask, index],
                 autograph=False,
             ),

@@ -55,16 +55,16 @@ def one_line(texts):
     return tf.strings.regex_replace(tf.strings.regex_replace(texts, r"\A[\r\n]+|[\r\n]+\z", ""), r"[\r\n]+", " ")
 
 
-def join_lines(lines: Lines, translations, scores, truncated, count, texts):
+def join_lines(texts, lines: Lines, translations, scores, truncated, count):
     """The hypotheses of texts: the k-th is made of the k-th of each line, or the last, where a line has fewer.
 
     Args:
-        lines: The `Lines` of the texts.
+        texts: How many texts there are, B, an int32 scalar tensor.
+        lines: Their `Lines`.
         translations: string [L,N].
         scores: float32 [L,N].
         truncated: bool [L,N].
         count: Hypotheses of each line, at least 1, int32 [L].
-        texts: How many texts there are, B, an int32 scalar tensor.
 
     Returns:
         The same four for the texts: the scores are sums over the lines.
