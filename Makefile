@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test check peers clean
+.PHONY: demo test check peers check-serving-version clean
 
 demo: .venv/demo.stamp  ## Trains a model on the embedded phrasebook and translates what it never saw.
 	$(BIN)/python training/demo.py
@@ -18,6 +18,9 @@ check: .venv/dev.stamp
 
 peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with.
 
+check-serving-version: .venv/dev.stamp .venv-serving/made.stamp  ## Runs an export under TensorFlow Serving's TensorFlow.
+	$(BIN)/python training/check_serving_version.py
+
 # A stamp is as old as the last install from its files: make installs again only when one of them has changed.
 .venv/demo.stamp: requirements.txt pyproject.toml | .venv/made.stamp
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable '.[train]'
@@ -31,10 +34,15 @@ peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --requirement requirements-peers.txt
 	touch $@
 
+.venv-serving/made.stamp: requirements-serving.txt
+	$(PYTHON) -m venv .venv-serving
+	.venv-serving/bin/python -m pip install --quiet --requirement requirements-serving.txt
+	touch $@
+
 .venv/made.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11 to 3.13 is needed. Received: " + sys.version)'
 	$(PYTHON) -m venv .venv
 	touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv .venv-serving build dist *.egg-info

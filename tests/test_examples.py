@@ -10,6 +10,7 @@ from pytest_examples import CodeExample, EvalExample, find_examples
 import keras_transformer
 import keras_transformer.callbacks
 import keras_transformer.checkpoints
+import keras_transformer.client
 import keras_transformer.data
 import keras_transformer.data.phrasebook
 import keras_transformer.data.public
@@ -25,6 +26,7 @@ EXAMPLES = list(find_examples(ROOT / "README.md", ROOT / "training" / "README.md
 SUBPACKAGES = (
     keras_transformer.callbacks,
     keras_transformer.checkpoints,
+    keras_transformer.client,
     keras_transformer.data,
     keras_transformer.data.phrasebook,
     keras_transformer.data.public,

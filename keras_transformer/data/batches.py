@@ -152,7 +152,11 @@ class TokenBatches:
             generate, output_signature=({"source_ids": ids, "target_ids": ids}, ids)
         )
         size = tf.data.INFINITE_CARDINALITY if endless else max(self.steps_per_epoch - first_batch, 0)
-        return dataset.apply(tf.data.experimental.assert_cardinality(size)).prefetch(8)
+        options = tf.data.Options()
+        # There is nothing to tune; and the thread that would do it sleeps twice as long each time, 10 ms at first, and
+        # who is done with the data waits for it to wake: as long again as `fit` or a validation took.
+        options.autotune.enabled = False
+        return dataset.apply(tf.data.experimental.assert_cardinality(size)).prefetch(8).with_options(options)
 
     def _stream(self, first_batch, endless) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
         """Batches from `first_batch` on, each behind the number of its pass and its own within it."""

@@ -104,9 +104,11 @@ class Translator:
             **arguments: `version`: a number instead of the next free one. `dtype`: `"float32"`, `"bfloat16"` or
                 `"float16"`, of weights and computation. `limits`: `keras_transformer.export.ServingLimits`, the most
                 that a request may ask for. `attention_layer`: decoder block of which `attention` gives the mean over
-                heads, -1 for the last. `warmup`: whether to write the requests that a server warms up with. `card`: a
-                dict of what else the card of the model says, `license` for one. And the fields of `SearchOptions`, one
-                value each: how `serving_default` searches; what a request cannot choose holds for `translate`, too.
+                heads, -1 for the last. `xla_buckets`: lengths of sources, `(32, 64, 128)` say, for which searches are
+                compiled by XLA with fixed shapes, as GPUs like them; by default none. `warmup`: whether to write the
+                requests that a server warms up with. `card`: a dict of what else the card of the model says, `license`
+                for one. And the fields of `SearchOptions`, one value each: how `serving_default` searches; what a
+                request cannot choose holds for `translate`, too.
 
         Returns:
             The folder of the version.

@@ -10,6 +10,7 @@ from keras_transformer.decoding.constraints import Hypotheses
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.searches import Searches
 from keras_transformer.export.chunks import in_chunks
+from keras_transformer.export.fixed_shapes import FixedShapes
 from keras_transformer.export.limits import ServingLimits
 
 # What a request can give, beside the prefix.
@@ -24,10 +25,18 @@ class RowSearch:
         search: The options that a request cannot give, and the defaults of those that it can.
         limits: What a request may ask for.
         vocabulary_size: That of the target, V.
+        shapes: The fixed shapes of searches under XLA; None for shapes that follow the request.
     """
 
-    def __init__(self, searches: Searches, search: SearchOptions, limits: ServingLimits, vocabulary_size: int):
-        self._limits = limits
+    def __init__(
+        self,
+        searches: Searches,
+        search: SearchOptions,
+        limits: ServingLimits,
+        vocabulary_size: int,
+        shapes: FixedShapes | None = None,
+    ):
+        self._limits, self._shapes = limits, shapes
         self._greedy = searches.begin(SearchOptions(beam_size=1))
         self._beam = searches.begin(SearchOptions(beam_size=2))
         self._fixed = search.rows([0], [[]], vocabulary_size)
@@ -55,18 +64,22 @@ class RowSearch:
         rows = self._rows(prefix_ids[:, : self._limits.max_length], **options)
         tokens = tf.cast(source_ids.row_lengths(), tf.int32)
         prefix_tokens = tf.cast(rows.prefix_ids.row_lengths(), tf.int32)
-        length = tokens + rows.limits_of(tokens, prefix_tokens, self._limits.max_length)
+        limits = rows.limits_of(tokens, prefix_tokens, self._limits.max_length)
+        width, length = rows.beam_size, tokens + limits
+        if self._shapes:
+            bucket = self._shapes.bucket(tokens, limits)
+            width, length = self._shapes.width(width), self._shapes.length(bucket)
 
         def search(numbers, width):
-            chosen = rows.take(numbers)
-            arguments = (
-                tf.gather(source_ids, numbers).to_tensor(),
-                chosen._replace(prefix_ids=chosen.prefix_ids.to_tensor()),
-            )
-            found = tf.cond(width == 1, lambda: self._greedy(*arguments), lambda: self._beam(*arguments))
+            chosen, ids = rows.take(numbers), tf.gather(source_ids, numbers).to_tensor()
+            chosen = chosen._replace(prefix_ids=chosen.prefix_ids.to_tensor())
+            if self._shapes:
+                found = self._shapes.search(ids, chosen, width, tf.reduce_max(tf.gather(bucket, numbers)))
+            else:
+                found = tf.cond(width == 1, lambda: self._greedy(ids, chosen), lambda: self._beam(ids, chosen))
             return finish(Hypotheses._make(found), numbers)
 
-        return in_chunks(search, rows.beam_size, length, self._limits.cells, outputs)
+        return in_chunks(search, width, length, self._limits.cells, outputs)
 
     def _rows(self, prefix_ids, max_length, **options):
         count = tf.shape(max_length)[0]

@@ -33,6 +33,7 @@ def export_saved_model(
     dtype: str = "float32",
     limits: ServingLimits | None = None,
     attention_layer: int = -1,
+    xla_buckets: Sequence[int] = (),
     warmup: bool = True,
     card: dict[str, Any] | None = None,
     **options,
@@ -41,14 +42,14 @@ def export_saved_model(
     search = _checked_options(options)
     check_choice("dtype", dtype, DTYPES)
     target_tokenizer = target_tokenizer or source_tokenizer
-    limits, layers = limits or ServingLimits(), models[0].config.decoder_layers
+    limits, layers = _limits(limits or ServingLimits(), models, xla_buckets), models[0].config.decoder_layers
     if not -layers <= check_integer("attention_layer", attention_layer) < layers:
         raise ValueError(f"`attention_layer` must be one of {layers} layers. Received: {attention_layer=}")
     beams = max(search.beam_size, search.n_best)
     if beams > limits.max_beam_size or (search.max_length or 0) > limits.max_length:
         raise ValueError(f"The options of `serving_default` must be within the limits. Received: {search}, {limits}")
     copies = [_as_dtype(model, dtype) for model in models]
-    module = ServingModule(copies, source_tokenizer, target_tokenizer, search, limits, attention_layer)
+    module = ServingModule(copies, source_tokenizer, target_tokenizer, search, limits, attention_layer, xla_buckets)
     signatures = module.signatures()
     content = {
         **_description(copies, (source_tokenizer, target_tokenizer), dtype, search, limits),
@@ -77,6 +78,19 @@ def _checked_options(options):
             f"comes with a request. Received: {options}"
         )
     return search
+
+
+def _limits(limits, models, xla_buckets):
+    """No more than the models have positions; with fixed shapes no source is longer than the longest of them."""
+    positions = [model.config.max_length for model in models if model.config.max_length]
+    longest = {name: min([getattr(limits, name), *positions]) for name in ("max_source_length", "max_length")}
+    if xla_buckets:
+        buckets = [check_positive("xla_buckets", bucket) for bucket in xla_buckets]
+        if buckets != sorted(set(buckets)) or buckets[-1] > longest["max_source_length"]:
+            most = longest["max_source_length"]
+            raise ValueError(f"`xla_buckets` must ascend to at most {most}. Received: {xla_buckets=}")
+        longest["max_source_length"] = buckets[-1]
+    return dataclasses.replace(limits, **longest)
 
 
 def _as_dtype(model, dtype):

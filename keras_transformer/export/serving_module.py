@@ -11,6 +11,7 @@ from keras_transformer.decoding.constraints import EOS
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.searches import Searches
 from keras_transformer.export.chunks import in_chunks
+from keras_transformer.export.fixed_shapes import FixedShapes
 from keras_transformer.export.limits import ServingLimits, checked_options, of_rank, one_per_text, refuse
 from keras_transformer.export.row_search import ROW_OPTIONS, RowSearch
 from keras_transformer.export.shared_graph import SharedGraphEnsemble
@@ -32,6 +33,7 @@ class ServingModule(tf.Module):
         search: The options of `serving_default` and `decode`; what a request cannot give holds for `translate` too.
         limits: What a request may ask for.
         attention_layer: Decoder block whose attention `attention` gives, from 0, or from the last one by -1.
+        xla_buckets: Lengths of sources to compile searches for; none for a graph without XLA.
     """
 
     def __init__(
@@ -42,15 +44,17 @@ class ServingModule(tf.Module):
         search: SearchOptions,
         limits: ServingLimits,
         attention_layer: int = -1,
+        xla_buckets: Sequence[int] = (),
     ):
         super().__init__(name="translator")
         ensemble = SharedGraphEnsemble(models, limits.max_length)
         # A Keras model held here would be saved a second time, as the object that it is.
         self._weights = [weight.value for model in models for weight in model.weights]
         self._source, self._target = source_tokenizer, target_tokenizer
-        self._limits, self._attention_layer, self._positions = limits, attention_layer, ensemble.max_length
+        self._limits, self._attention_layer = limits, attention_layer
         self._searches, self._source_size = Searches(ensemble), ensemble.vocabulary_sizes[0]
-        self._rows = RowSearch(self._searches, search, limits, ensemble.vocabulary_sizes[1])
+        shapes = FixedShapes(ensemble, limits, xla_buckets) if xla_buckets else None
+        self._rows = RowSearch(self._searches, search, limits, ensemble.vocabulary_sizes[1], shapes)
 
     def signatures(self):
         """The concrete functions by the names of their signatures, for `tf.saved_model.save`."""
@@ -150,7 +154,7 @@ class ServingModule(tf.Module):
         ]
         with tf.control_dependencies(checks):
             rows = tf.cast(tf.where(length > 0)[:, 0], tf.int32)  # The others are blank.
-        count, longest = tf.shape(rows)[0], self._positions
+        count, longest = tf.shape(rows)[0], self._limits.max_length
 
         def finish(found, numbers):
             return found.ids[:, 0], found.length[:, 0], found.score[:, 0]
@@ -218,7 +222,7 @@ class ServingModule(tf.Module):
         text = of_rank("text", text, 1)
         sides = {"text": text, **one_per_text(text, target=target)}
         tokenizers = {"text": self._source, "target": self._target}
-        most = {"text": self._limits.max_source_length, "target": self._positions}
+        most = {"text": self._limits.max_source_length, "target": self._limits.max_length}
         checks, ids = [], []
         for name, texts in sides.items():
             checks.append(refuse(has_line_break(texts), f"`{name}` must be text of one line.", texts))

@@ -393,3 +393,8 @@ def test_first_batch_must_be_a_number_from_0(corpus, first_batch):
     batches = TokenBatches(corpus, 400)
     with pytest.raises(ValueError, match=f"`first_batch` must be.*Received: first_batch={first_batch}"):
         batches.dataset(first_batch=first_batch)
+
+
+def test_data_set_is_given_up_at_once(corpus):
+    """Of a thread that tunes, whoever ends before the data does would wait for the end of its sleep."""
+    assert TokenBatches(corpus, 200).dataset().options().autotune.enabled is False

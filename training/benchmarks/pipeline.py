@@ -26,9 +26,11 @@ VOCABULARY, BATCH_TOKENS, STEPS, ROUNDS = 8_000, 4_096, 15, 5
 def from_memory(batches):
     """A data set of batches that are there already."""
     kept = list(zip(range(STEPS), batches.as_numpy_iterator(), strict=False))
-    return tf.data.Dataset.from_generator(
-        lambda: (batch for _, batch in kept), output_signature=batches.element_spec
-    ).prefetch(8)
+    return (
+        tf.data.Dataset.from_generator(lambda: (batch for _, batch in kept), output_signature=batches.element_spec)
+        .prefetch(8)
+        .with_options(batches.options())
+    )
 
 
 def ways_to_feed():

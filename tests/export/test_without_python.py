@@ -1,0 +1,122 @@
+"""A C program runs the exported model, as a server does: TensorFlow, one library of tensorflow-text, and no Python."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tensorflow_text", reason="the tokenizer needs tensorflow-text")
+
+import tensorflow as tf
+import tensorflow_text
+
+from keras_transformer.data.phrasebook import phrasebook
+from keras_transformer.export.inspect import read_meta_graph
+
+SOURCE = Path(__file__).with_name("without_python.c")
+LIBRARY = Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"
+TEXTS = [source for source, _ in phrasebook("zh", "validation")[:5]]
+TEXTS += ["Jane visite l'Afrique", "", "\u3000", "水 👍 1."]
+OPTIONS = {
+    "beam_size": "int:3",
+    "n_best": "int:2",
+    "length_penalty": "float:1",
+    "max_length": "int:12",
+    "target_prefix": "string:I",
+}
+INVALID_ARGUMENT = 3
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    folder = Path(tf.sysconfig.get_lib())
+    libraries = [folder / f"libtensorflow_{name}.so.2" for name in ("cc", "framework")]
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    if sys.platform != "linux" or not all(library.exists() for library in libraries):
+        pytest.skip("this TensorFlow has no libraries for C programs")
+    program = tmp_path_factory.mktemp("c") / "without_python"
+    command = [compiler, "-std=c11", "-Wall", "-Wextra", "-Werror", "-isystem", tf.sysconfig.get_include(), SOURCE]
+    subprocess.run([*command, "-o", program, *libraries, f"-Wl,-rpath,{folder}"], check=True, timeout=100)
+    return program
+
+
+@pytest.fixture(scope="module")
+def run(program, exported):
+    """Runs requests, (signature, inputs, outputs), for the same texts in one process.
+
+    Gives the exit status, the lines of errors, and the values that were printed.
+    """
+    _, folder = exported
+    signatures = read_meta_graph(folder).signature_def
+
+    def run(texts, *requests):
+        words = []
+        for signature, inputs, outputs in requests:
+            definition = signatures[signature]
+            words += [f"{definition.inputs[name].name}={value}" for name, value in inputs.items()]
+            words += [definition.outputs[name].name for name in outputs]
+            words.append("run")
+        process = subprocess.run(
+            [program, folder, LIBRARY, *words],
+            input="".join(f"{text}\n" for text in texts).encode(),
+            env={"TF_CPP_MIN_LOG_LEVEL": "3"},  # Nothing of this environment, where Python would be found.
+            capture_output=True,
+            timeout=300,
+        )
+        return process.returncode, process.stderr.decode().splitlines(), process.stdout.decode().split("\n")[:-1]
+
+    return run
+
+
+def test_translations_are_those_of_python(run, exported):
+    expected = exported[0].translate(TEXTS)
+    assert len({one.text for one in expected}) >= 6
+    request = "serving_default", {"text": "lines"}, ("translation", "score", "truncated")
+    status, errors, values = run(TEXTS, request)
+    assert (status, errors) == (0, [])
+    assert values[::3] == [one.text for one in expected]
+    assert [float(value) for value in values[1::3]] == pytest.approx([one.score for one in expected], abs=1e-4)
+    assert values[2::3] == [str(int(one.truncated)) for one in expected]
+
+
+def test_translations_with_options_are_those_of_python(run, exported):
+    expected = exported[0].translate(
+        TEXTS[:3], beam_size=3, n_best=2, length_penalty=1, max_length=12, target_prefix="I"
+    )
+    request = "translate", {"text": "lines", **OPTIONS}, ("translations", "scores", "count")
+    status, errors, values = run(TEXTS[:3], request)
+    assert (status, errors) == (0, [])
+    for row, one in enumerate(expected):
+        *texts, first, second, count = values[5 * row : 5 * row + 5]
+        assert texts == [hypothesis.text for hypothesis in one.n_best]
+        assert [float(first), float(second)] == pytest.approx([one.score for one in one.n_best], abs=1e-4)
+        assert count == "2"
+
+
+def test_bad_requests_are_refused_by_name_and_the_session_lives_on(run, exported):
+    """F36."""
+    wrong = {
+        "beam_size": ("int:0", "int:-1", "int:17", "int:1000000"),
+        "n_best": ("int:0", "int:4"),
+        "length_penalty": ("float:nan", "float:-1", "float:inf"),
+        "max_length": ("int:0", "int:-5", "int:1000000"),
+        "target_prefix": ("string:one\ntwo", "matrix", "line"),
+        "text": ("line", "matrix"),
+    }
+    pairs = [(name, value) for name, values in wrong.items() for value in values]
+    good = "serving_default", {"text": "lines"}, ["translation"]
+    requests = [("translate", {"text": "lines", **OPTIONS, name: value}, ["translations"]) for name, value in pairs]
+    requests += [("serving_default", {"text": value}, ["translation"]) for value in wrong["text"]]
+    pairs += [("text", value) for value in wrong["text"]]
+    status, errors, values = run(TEXTS[:2], *[request for bad in requests for request in (bad, good)])
+    assert status == INVALID_ARGUMENT
+    assert len(errors) == len(requests)
+    for number, (error, (name, value)) in enumerate(zip(errors, pairs, strict=True)):
+        assert error.startswith(f"request {2 * number}: code {INVALID_ARGUMENT}: "), error
+        assert re.search(f"`{name}` must .*Received:", error), (value, error)
+    assert values == [one.text for one in exported[0].translate(TEXTS[:2])] * len(requests)
