@@ -91,7 +91,7 @@ def _option(name, value):
 def columns_of(answer, names, count):
     """Some outputs of an answer, by row. Raises RequestError where the server's model is another one."""
     if any(name not in answer or len(answer[name]) != count for name in names):
-        received = ", ".join(f"{name} of {len(values)}" for name, values in answer.items())
+        received = ", ".join(f"{name} of {len(values)}" for name, values in sorted(answer.items()))
         wanted = f"The outputs must be {', '.join(names)} of {count} rows."
         raise RequestError("FAILED_PRECONDITION", f"{wanted} Received: {received}")
     return [answer[name] for name in names]

@@ -147,6 +147,10 @@ def export(
     max_beam_size: Annotated[int, typer.Option(help="Widest beam that a request may ask for.")] = 16,
     max_source_length: Annotated[int, typer.Option(help="Most tokens of a source line.")] = 1024,
     max_length: Annotated[int, typer.Option(help="Most tokens of a translation.")] = 1024,
+    xla_buckets: Annotated[
+        str,
+        typer.Option(help="Lengths of sources to compile searches for, as GPUs like it: 32,64,128. None by default."),
+    ] = "",
     beam_size: BeamSize = 4,
     data: Data = None,
     options: SearchSettings = None,
@@ -171,7 +175,15 @@ def export(
     scored_on = {"source": source, "reference": reference, "target_language": target_language, "data": data}
     wants_score = dtype != "float32" if score is None else score
     path, scores = export_run(
-        model, to, search, dtype, license, scored_on if wants_score else None, version=version, limits=limits
+        model,
+        to,
+        search,
+        dtype,
+        license,
+        scored_on if wants_score else None,
+        version=version,
+        limits=limits,
+        xla_buckets=_integers("--xla-buckets", xla_buckets),
     )
     for name, parts in scores.items():
         print(f"{name}: {parts['bleu']}")
@@ -222,6 +234,14 @@ def _search_options(options, **search):
 def _as_dict(translation):
     fields = [{name: getattr(one, name) for name in ("text", "score", "truncated")} for one in translation.n_best]
     return {**fields[0], "n_best": fields}
+
+
+def _integers(name, text):
+    """The whole numbers of "1,2,3"."""
+    try:
+        return tuple(int(part) for part in text.split(",") if part)
+    except ValueError:
+        raise ValueError(f"{name} takes whole numbers with commas between. Received: {text}") from None
 
 
 def _parse(options):

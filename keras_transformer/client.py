@@ -277,10 +277,11 @@ class TranslationClient:
         return call(*arguments)
 
     def _error(self, error, done, count):
-        reason = re.sub(r"\s*\[\[\{\{node .*", "", error.message, flags=re.DOTALL)  # Names of the graph say nothing.
+        reason = re.sub(r"\s*\[\[\{\{.*", "", error.message, flags=re.DOTALL)  # Names of the graph say nothing.
         hint = _HINTS.get(error.status, "").format(attempts=self._retries + 1, kind=self._kind, timeout=self._timeout)
-        where = f" Text number {len(done)}, counted from 0, is the first of {count} without a result." if count else ""
-        return TranslationError(f"{self._place}: {error.status}: {reason}\n{hint}{where}".strip(), error.status, done)
+        where = f"Text number {len(done)}, counted from 0, is the first of {count} without a result." if count else ""
+        lines = (f"{self._place}: {error.status}: {reason}", hint, where)
+        return TranslationError("\n".join(filter(None, lines)), error.status, done)
 
 
 def _best(text, score, truncated):

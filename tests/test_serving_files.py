@@ -152,9 +152,11 @@ def test_kubernetes_mounts_the_files_that_its_comment_names():
     assert set(volumes) == {mount["name"] for mount in container()["volumeMounts"]}
 
 
-def test_files_of_the_readme_exist_and_its_ports_are_for_this_machine():
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
-    assert {path.name for path in FOLDER.iterdir() if path.suffix in (".config", ".yaml")} == set(links)
+def test_files_of_the_readme_are_there_and_its_ports_are_for_this_machine():
+    links = set(re.findall(r"\]\((?!https?:)([^)#]+)\)", README))
+    assert all((FOLDER / link).is_file() for link in links)
+    kept = re.findall("^!(.+)$", (FOLDER / ".gitignore").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(kept) == links | {".gitignore", "README.md"}
     published = re.findall(r"-p (\S+)", README)
     assert set(published) == {"127.0.0.1:8500:8500", "127.0.0.1:8501:8501"}
 

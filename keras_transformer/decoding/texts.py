@@ -9,13 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 
 _LINE_END = re.compile("(\r?\n)")
-# The same as `is_blank`, in the syntax of TensorFlow's RE2, whose Unicode lacks the format characters after U+13438.
+# The same as `is_blank` in the syntax of TensorFlow's RE2. Unicode 15 has format characters that 14 has not.
 BLANK_PATTERN = r"[\pZ\p{Cc}\p{Cf}\x{13430}-\x{1343f}]*"
 
 
 def is_blank(text: str) -> bool:
     """Whether a text shows nothing: white space, control and format characters (U+200B, U+FEFF and so on) alone."""
-    return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
+    return all(
+        char.isspace() or unicodedata.category(char) in ("Cc", "Cf") or "\U00013430" <= char <= "\U0001343f"
+        for char in text
+    )
 
 
 def split_lines(text: str) -> tuple[list[str], list[str]]:

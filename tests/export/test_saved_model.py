@@ -78,6 +78,14 @@ def small_translator(dim=16, vocabulary=None, tokenizer=None, **fields):
     return Translator(model, tokenizer)
 
 
+def assert_same(one, other):
+    for name, part in one.items():
+        if part.dtype == "float32":
+            np.testing.assert_allclose(part, other[name], atol=1e-4)
+        else:
+            assert part.tolist() == other[name].tolist()
+
+
 def assert_equals_translator(signatures, translator, texts, **options):
     got = call(signatures["translate"], **request(texts, **options))
     python = {**options, "max_length": [None if x == 128 else x for x in request(texts, **options)["max_length"]]}
@@ -236,24 +244,19 @@ def test_long_text_is_cut_and_marked_and_bytes_that_are_no_text_are_replaced(exp
     ]
 
 
-def test_any_chunks_give_the_same(exported, tmp_path):
-    """One row at a time, and all at once, with a request of more rows than either."""
+def test_one_row_at_a_time_gives_the_same_as_all_at_once(exported, signatures, tmp_path):
     texts = TEXTS * 3
     options = {"beam_size": [1, 3, 2] * 9, "n_best": [1, 3, 1] * 9}
-    results = []
-    for cells in (1, 10**6):
-        folder = exported[0].export(tmp_path / str(cells), limits=ServingLimits(cells=cells), warmup=False)
-        results.append(call(tf.saved_model.load(str(folder)).signatures["translate"], **request(texts, **options)))
-    for name, one in results[0].items():
-        if one.dtype == "float32":
-            np.testing.assert_allclose(one, results[1][name], atol=1e-4)
-        else:
-            assert one.tolist() == results[1][name].tolist()
+    folder = exported[0].export(tmp_path / "model", limits=ServingLimits(cells=1), warmup=False)
+    assert_same(
+        call(tf.saved_model.load(str(folder)).signatures["translate"], **request(texts, **options)),
+        call(signatures["translate"], **request(texts, **options)),
+    )
 
 
 WITHOUT_US = """
 import json, sys
-sys.modules["keras_transformer"] = sys.modules["keras"] = None  # An import of either fails.
+sys.modules["keras_transformer"] = None  # An import of it fails.
 import numpy as np
 import tensorflow as tf
 import tensorflow_text
@@ -327,18 +330,17 @@ def test_killed_export_leaves_no_version(exported, tmp_path):
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait(timeout=60)
-    assert [path.name for path in folder.iterdir() if path.name.isdecimal()] == []
-    assert exported[0].export(folder, warmup=False).name == "1"
+    assert [path.name[:12] for path in folder.iterdir()] == [".unfinished-"]
 
 
 def test_versions_are_numbered_and_none_is_overwritten(exported, tmp_path):
     folder = tmp_path / "model"
-    (folder / "not a version").mkdir(parents=True)
-    assert exported[0].export(folder, version=7, warmup=False) == folder / "7"
-    assert exported[0].export(folder, warmup=False) == folder / "8"
-    with pytest.raises(ValueError, match="must not exist yet. Received: .*7"):
-        exported[0].export(folder, version=7)
-    assert sorted(path.name for path in folder.iterdir()) == ["7", "8", "not a version"]
+    for name in ("not a version", "9", "10"):
+        (folder / name).mkdir(parents=True)
+    with pytest.raises(ValueError, match="must not exist yet. Received: .*9"):
+        exported[0].export(folder, version=9)
+    assert exported[0].export(folder, warmup=False) == folder / "11"
+    assert sorted(path.name for path in folder.iterdir()) == ["10", "11", "9", "not a version"]
 
 
 @pytest.mark.parametrize(
@@ -391,19 +393,14 @@ def test_half_precision_takes_half_the_space_and_gives_what_such_a_model_gives(e
     assert read_card(folder)["dtype"] == dtype
 
 
-def test_fixed_shapes_for_xla_give_the_same_and_compile(exported, tmp_path):
+def test_fixed_shapes_for_xla_give_the_same_and_compile(exported, signatures, tmp_path):
     limits = ServingLimits(max_beam_size=3, max_source_length=64, max_length=32, cells=512)
-    plain = exported[0].export(tmp_path / "plain", limits=limits, warmup=False, beam_size=3)
     fixed = exported[0].export(tmp_path / "fixed", limits=limits, warmup=False, beam_size=3, xla_buckets=(8, 24))
     names = {
         key for function in read_meta_graph(fixed).graph_def.library.function for key in function.attr if "Xla" in key
     }
     assert "_XlaMustCompile" in names
-    options = {"beam_size": [1, 3, 2, 1, 3], "n_best": [1, 2, 1, 1, 3], "max_length": [32, 32, 3, 32, 9]}
+    options = {"beam_size": [1, 3, 2, 1, 3], "n_best": [1, 2, 1, 1, 3], "max_length": [20, 31, 3, 30, 9]}
     inputs = request(["我爱水课。", "", "你好\n我们", "Hello </s> 🦁", "水课水课水课"], **options)
-    results = [call(tf.saved_model.load(str(folder)).signatures["translate"], **inputs) for folder in (plain, fixed)]
-    for name, one in results[0].items():
-        if one.dtype == "float32":
-            np.testing.assert_allclose(one, results[1][name], atol=1e-4)
-        else:
-            assert one.tolist() == results[1][name].tolist()
+    loaded = tf.saved_model.load(str(fixed))
+    assert_same(call(loaded.signatures["translate"], **inputs), call(signatures["translate"], **inputs))

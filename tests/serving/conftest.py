@@ -88,10 +88,21 @@ def start():
         server.stop()
 
 
+@pytest.fixture(scope="session")
+def echo_server(echo_folder):
+    from tests.serving.server import Server
+
+    server = Server(echo_folder)
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def echo(start, echo_folder):
+def echo(echo_server):
     """A server of the model that echoes; what it counts is of one test."""
-    return start(echo_folder)
+    echo_server.requests.clear()
+    yield echo_server
+    echo_server.before_run = lambda number: None
 
 
 @pytest.fixture(params=["gRPC", "REST"])

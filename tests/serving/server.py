@@ -139,6 +139,9 @@ class _HttpServer(http.server.ThreadingHTTPServer):
         self.connections = []
         super().__init__(*arguments)
 
+    def handle_error(self, request, client_address):
+        """Clients that do not wait for their answer are no news."""
+
     def close_connections(self):
         for connection in self.connections:
             with contextlib.suppress(OSError):

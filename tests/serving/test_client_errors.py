@@ -29,17 +29,17 @@ def failure(address, texts, model="echo", version=None, retries=0, backoff=0.01,
     return raised.value
 
 
-def test_server_that_stops_midway_leaves_what_was_done_and_the_number_of_what_was_not(echo, transport):
-    stopping = []
+def test_server_that_stops_midway_leaves_what_was_done_and_the_number_of_what_was_not(echo_folder, start, transport):
+    server, stopping = start(echo_folder), []
 
     def stop_in_the_third(number):
         if number == 3:
-            stopping.append(threading.Thread(target=echo.stop))
+            stopping.append(threading.Thread(target=server.stop))
             stopping[0].start()
 
-    echo.before_run = stop_in_the_third
+    server.before_run = stop_in_the_third
     texts = [str(number) for number in range(20_000)]
-    error = failure(echo.address[transport], iter(texts), retries=1)
+    error = failure(server.address[transport], iter(texts), retries=1)
     stopping[0].join(timeout=60)
     assert error.status == "UNAVAILABLE"
     assert 64 <= error.first_untranslated == len(error.done) < 20_000
@@ -47,7 +47,7 @@ def test_server_that_stops_midway_leaves_what_was_done_and_the_number_of_what_wa
     assert f"Text number {error.first_untranslated}, counted from 0, is the first of 20000 without a result" in str(
         error
     )
-    assert echo.address[transport] in str(error) and "'echo'" in str(error)
+    assert server.address[transport] in str(error) and "'echo'" in str(error)
 
 
 def test_server_that_starts_late_is_waited_for(echo_folder, start, transport, free_ports):
@@ -88,7 +88,7 @@ def test_what_the_server_refuses_is_not_sent_again(echo, transport):
     error = failure(echo.address[transport], texts, retries=4, batch_size=2, beam_size=widths)
     assert (error.status, error.first_untranslated) == ("INVALID_ARGUMENT", 2)
     assert [one.text for one in error.done] == ["|a|1|1024|0", "|b|2|1024|0"]
-    assert "`beam_size` must be at most 8. Received:" in str(error) and "{{node" not in str(error)
+    assert "`beam_size` must be at most 8. Received:" in str(error) and "{{" not in str(error)
     assert len(echo.requests) == 2
 
 
