@@ -117,7 +117,9 @@ class GrpcTransport:
         try:
             return method(request, timeout=self._timeout)
         except self._grpc.RpcError as error:
-            raise RequestError(error.code().name, error.details() or "") from error
+            # Nothing here cancels a call. A server that is shutting down does.
+            status = error.code().name.replace("CANCELLED", "UNAVAILABLE")
+            raise RequestError(status, error.details() or "") from error
 
 
 class RestTransport:

@@ -15,13 +15,14 @@ def merge_masks(padding, attention_mask, causal, query_length, key_length, start
 
     `start` is the position of the first query among the keys.
     """
-    masks = [ops.cast(mask, "bool")[:, None, None, :] for mask in padding if mask is not None]
+    # `expand_dims`, since LiteRT has no slices of booleans.
+    masks = [ops.expand_dims(ops.cast(mask, "bool"), (1, 2)) for mask in padding if mask is not None]
     if attention_mask is not None:
         attention_mask = ops.cast(attention_mask, "bool")
-        masks.append(attention_mask[:, None] if len(attention_mask.shape) == 3 else attention_mask)
+        masks.append(ops.expand_dims(attention_mask, 1) if len(attention_mask.shape) == 3 else attention_mask)
     if causal:
         queries = ops.arange(query_length, dtype="int32") + ops.cast(start, "int32")
-        masks.append((ops.arange(key_length, dtype="int32") <= queries[:, None])[None, None])
+        masks.append(ops.expand_dims(ops.arange(key_length, dtype="int32") <= queries[:, None], (0, 1)))
     allowed = None
     for mask in masks:
         allowed = mask if allowed is None else ops.logical_and(allowed, mask)

@@ -152,7 +152,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if value is None:
             projected, cache = self._project_self(query)
         else:
-            projected, cache = self._split(self.query_projection(query), self.key_dim), self.project(value, key)
+            projected, cache = self._split(self.query_projection(query), query, self.key_dim), self.project(value, key)
         allowed = merge_masks(padding, attention_mask, use_causal_mask, ops.shape(query)[1], ops.shape(cache.key)[2])
         output, weights = self._attend(projected, cache, allowed, training)
         return (output, weights) if return_attention_scores else output
@@ -186,10 +186,11 @@ class MultiHeadAttention(keras.layers.Layer):
         self._check_kind(value, key)
         if key is not None:
             return AttentionCache(
-                self._split(self.key_projection(key), self.key_dim), self._split(self.value_projection(value))
+                self._split(self.key_projection(key), key, self.key_dim),
+                self._split(self.value_projection(value), value),
             )
         keys, values = ops.split(self.key_value_projection(value), [self.num_heads * self.key_dim], axis=-1)
-        return AttentionCache(self._split(keys, self.key_dim), self._split(values))
+        return AttentionCache(self._split(keys, value, self.key_dim), self._split(values, value))
 
     def attend(self, query, cache: AttentionCache, mask=None):
         """Attends to a sequence that `project` has projected. No dropout.
@@ -207,7 +208,7 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(f"`attend` is for attention over another sequence. Received: layer '{self.name}'")
         check_mask(mask, "padding mask", [(query.shape[0], cache.key.shape[2])])
         allowed = merge_masks((mask,), None, False, ops.shape(query)[1], ops.shape(cache.key)[2])
-        return self._attend(self._split(self.query_projection(query), self.key_dim), cache, allowed)
+        return self._attend(self._split(self.query_projection(query), query, self.key_dim), cache, allowed)
 
     def empty_cache(self, batch_size, length: int = 0) -> AttentionCache:
         """Makes the cache that `step` starts from.
@@ -268,12 +269,16 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _project_self(self, query):
         keys = self.num_heads * self.key_dim
-        query, key, value = ops.split(self.query_key_value_projection(query), [keys, 2 * keys], axis=-1)
-        return self._split(query, self.key_dim), AttentionCache(self._split(key, self.key_dim), self._split(value))
+        queries, key, value = ops.split(self.query_key_value_projection(query), [keys, 2 * keys], axis=-1)
+        cache = AttentionCache(self._split(key, query, self.key_dim), self._split(value, query))
+        return self._split(queries, query, self.key_dim), cache
 
-    def _split(self, x, width=None):
-        """[B,T,H*width] -> [B,H,T,width]."""
-        heads = ops.reshape(x, (*ops.shape(x)[:2], self.num_heads, width or self.value_dim))
+    def _split(self, x, sequence, width=None):
+        """[B,T,H*width] -> [B,H,T,width]; B and T are those of `sequence`, [B,T,any width].
+
+        Those of `x` they are as well, but there the conversion to ONNX loses them.
+        """
+        heads = ops.reshape(x, (*ops.shape(sequence)[:2], self.num_heads, width or self.value_dim))
         return ops.transpose(heads, (0, 2, 1, 3))
 
     def _attend(self, query, cache, allowed, training=False):
