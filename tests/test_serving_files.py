@@ -113,7 +113,7 @@ def test_batches_hold_the_warmup_requests_and_pad_nothing():
     assert f"within {batching.batch_timeout_micros.value // 1000} ms" in README
     assert not batching.allowed_batch_sizes and not batching.pad_variable_length_inputs
     assert not batching.enable_large_batch_splitting.value
-    assert f"holds {2 * len(warmup._LENGTHS) * len(warmup._BATCH_SIZES)} requests" in README
+    assert f"holds {2 * len(warmup.LENGTHS) * len(warmup._BATCH_SIZES)} requests" in README
     for given in (kubernetes_flags(), readme_flags()):
         assert int(given["tensorflow_inter_op_parallelism"]) == batching.num_batch_threads.value
         assert given["tensorflow_intra_op_parallelism"] == "1"

@@ -17,7 +17,7 @@ from keras_transformer.export.card import signature_card, versions, write_card
 from keras_transformer.export.compact import compact_saved_model
 from keras_transformer.export.limits import ServingLimits
 from keras_transformer.export.serving_module import ServingModule
-from keras_transformer.export.warmup import write_warmup
+from keras_transformer.export.warmup import LENGTHS, write_warmup
 from keras_transformer.models.transformer import Transformer, transformer
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -63,7 +63,9 @@ def export_saved_model(
         tf.saved_model.save(module, str(unfinished), signatures=signatures)
         compact_saved_model(unfinished)
         if warmup:
-            write_warmup(unfinished, path.name, source_tokenizer, module.default_request())
+            # Every bucket is compiled when it is first met.
+            lengths = [max(bucket * 3 // 4, 1) for bucket in xla_buckets] or LENGTHS
+            write_warmup(unfinished, path.name, source_tokenizer, module.default_request(), lengths)
         write_card(unfinished, {"name": path.name, **content})
 
     return _write_version(path, version, write)

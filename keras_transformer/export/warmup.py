@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import tensorflow as tf
 
 # Where TensorFlow Serving looks for them, and the most that it takes.
 WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
-_LENGTHS, _BATCH_SIZES = (4, 16, 48), (1, 8, 32)
+LENGTHS, _BATCH_SIZES = (4, 16, 48), (1, 8, 32)
 
 
-def write_warmup(folder: Path, name: str, tokenizer, options: dict[str, Any]) -> None:
+def write_warmup(folder: Path, name: str, tokenizer, options: dict[str, Any], lengths: Sequence[int] = LENGTHS) -> None:
     """Writes requests of several lengths and batch sizes for the signatures that take text.
 
     Args:
@@ -22,6 +23,7 @@ def write_warmup(folder: Path, name: str, tokenizer, options: dict[str, Any]) ->
         name: The model's name.
         tokenizer: The source `Tokenizer`, from whose words the texts are made.
         options: The other inputs of `translate`, by name: one value each.
+        lengths: Tokens of the texts, about.
 
     Raises:
         ImportError: If tensorflow-serving-api is missing.
@@ -30,7 +32,7 @@ def write_warmup(folder: Path, name: str, tokenizer, options: dict[str, Any]) ->
     path = folder / WARMUP_FILE
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for length in _LENGTHS:
+        for length in lengths:
             text = _text(tokenizer, length)
             for batch_size in _BATCH_SIZES:
                 for signature, rows in (("serving_default", {"text": text}), ("translate", {"text": text, **options})):

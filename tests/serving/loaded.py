@@ -1,5 +1,7 @@
 """A version of a model in memory, and run, as TensorFlow Serving does it."""
 
+import threading
+
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import config_pb2
@@ -26,7 +28,7 @@ class LoadedVersion:
             meta_graph = tf.compat.v1.saved_model.load(self._session, ["serve"], str(folder))
         names = [name for name in meta_graph.signature_def if not name.startswith("__saved_model")]
         self.signatures = {name: meta_graph.signature_def[name] for name in names}
-        self._callables = {name: self._callable(definition) for name, definition in self.signatures.items()}
+        self.prepared, self._preparing = {}, threading.Lock()  # What the first request of a signature waits for.
         self.batcher = Batcher(self._run, *batching) if batching else None
         self.warmed_up_with = self._warm_up(folder / WARMUP_FILE) if warmup else []
 
@@ -56,16 +58,19 @@ class LoadedVersion:
             raise tf.errors.FailedPreconditionError(None, None, f'Serving signature key "{name}" not found.')
         return self.signatures[name]
 
+    def _run(self, signature, inputs):
+        with self._preparing:
+            if signature not in self.prepared:
+                self.prepared[signature] = self._callable(self.signatures[signature])
+        outputs = self.prepared[signature](*(inputs[name] for name in sorted(inputs)))
+        return dict(zip(sorted(self.signatures[signature].outputs), map(np.asarray, outputs), strict=True))
+
     def _callable(self, definition):
         options = config_pb2.CallableOptions(
             feed=[definition.inputs[name].name for name in sorted(definition.inputs)],
             fetch=[definition.outputs[name].name for name in sorted(definition.outputs)],
         )
         return self._session._make_callable_from_options(options)
-
-    def _run(self, signature, inputs):
-        outputs = self._callables[signature](*(inputs[name] for name in sorted(inputs)))
-        return dict(zip(sorted(self.signatures[signature].outputs), map(np.asarray, outputs), strict=True))
 
     def _warm_up(self, path):
         requests = []
