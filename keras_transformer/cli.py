@@ -162,7 +162,9 @@ def export(
     from keras_transformer._checks import check_choice
     from keras_transformer.export import ServingLimits, export_ctranslate2
     from keras_transformer.export.from_run import export_run
+    from keras_transformer.export.saved_model import DTYPES
 
+    check_choice("dtype", dtype, DTYPES)
     search = _search_options(options, beam_size=beam_size)
     if check_choice("format", kind, ("saved_model", "ctranslate2")) == "ctranslate2":
         from keras_transformer.checkpoints import load_preset

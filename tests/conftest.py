@@ -1,5 +1,6 @@
 """What tests share: seeds, and processes that know nothing of this one."""
 
+import io
 import os
 import subprocess
 import sys
@@ -43,5 +44,24 @@ def run_python(tmp_path):
         )
         assert process.returncode == 0, process.stderr[-4000:]
         return process.stdout
+
+    return run
+
+
+@pytest.fixture
+def run_anything(monkeypatch, capsysbinary):
+    """Runs a command of `keras-transformer` in this process; gives its exit status, output and last line of errors."""
+
+    from keras_transformer.cli import main
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["keras-transformer", *map(str, arguments)])
+        monkeypatch.setenv("GLIBC_TUNABLES", "")  # Else `train` would start this process anew.
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        output, errors = capsysbinary.readouterr()
+        assert b"Traceback" not in errors
+        return exit_.value.code, output.decode("utf-8"), (errors.decode("utf-8").splitlines() or [""])[-1]
 
     return run

@@ -1,7 +1,6 @@
 """`translate` and `evaluate` of the command line, on a preset of a model that says nothing sensible."""
 
 import gzip
-import io
 import json
 import os
 import re
@@ -37,23 +36,6 @@ def preset(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(preset):
     return [one.text for one in Translator.from_preset(preset).translate(TEXTS, beam_size=1)]
-
-
-@pytest.fixture
-def run_anything(monkeypatch, capsysbinary):
-    """Runs a command in this process; gives its exit status, output and last line of errors."""
-
-    def run(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["keras-transformer", *map(str, arguments)])
-        monkeypatch.setenv("GLIBC_TUNABLES", "")  # Else `train` would start this process anew.
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output, errors = capsysbinary.readouterr()
-        assert b"Traceback" not in errors
-        return exit_.value.code, output.decode("utf-8"), (errors.decode("utf-8").splitlines() or [""])[-1]
-
-    return run
 
 
 @pytest.fixture

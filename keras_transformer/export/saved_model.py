@@ -39,7 +39,9 @@ def export_saved_model(
     **options,
 ) -> Path:
     """Writes `folder/version/`, whole or not at all: what `Translator.export` does, which documents it."""
-    search = _checked_options(options)
+    search, path = _checked_options(options), Path(folder)
+    if version is not None and (path / str(check_positive("version", version))).exists():
+        raise ValueError(f"The version must not exist yet. Received: {path / str(version)}")
     check_choice("dtype", dtype, DTYPES)
     target_tokenizer = target_tokenizer or source_tokenizer
     limits, layers = _limits(limits or ServingLimits(), models, xla_buckets), models[0].config.decoder_layers
@@ -57,7 +59,6 @@ def export_saved_model(
         "signatures": signature_card(signatures),
         "versions": versions(),
     }
-    path = Path(folder)
 
     def write(unfinished):
         tf.saved_model.save(module, str(unfinished), signatures=signatures)
@@ -117,8 +118,6 @@ def _write_version(folder, version, write):
 
     A server that polls the folder takes names that are numbers for versions, and no others.
     """
-    if version is not None and (folder / str(check_positive("version", version))).exists():
-        raise ValueError(f"The version must not exist yet. Received: {folder / str(version)}")
     unfinished = folder / f".unfinished-{os.getpid()}"
     try:
         unfinished.mkdir(parents=True)

@@ -20,6 +20,7 @@ from keras_transformer.export.inspect import read_meta_graph
 from keras_transformer.models import TransformerConfig, transformer
 from tests.decoding.models import randomize
 
+REQUESTS = int(os.environ.get("KERAS_TRANSFORMER_REQUESTS", "300"))
 TEXTS = ["我爱水课。", "", "你好\n\r\n我们想去北京。\r\n", " ​", "Hello </s> <unk> 🦁", "-", "水" * 40, "a\r\n", "x\ry"]
 CONTRACT = {
     "serving_default": ({"text": "string 1"}, {"translation": "string 1", "score": "float32 1", "truncated": "bool 1"}),
@@ -252,6 +253,30 @@ def test_one_row_at_a_time_gives_the_same_as_all_at_once(exported, signatures, t
         call(tf.saved_model.load(str(folder)).signatures["translate"], **request(texts, **options)),
         call(signatures["translate"], **request(texts, **options)),
     )
+
+
+def resident_bytes():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory of a process is read from /proc")
+def test_memory_is_flat_over_many_mixed_requests(signatures, rng):
+    """Good ones and bad ones, of all signatures that take text."""
+    sizes = []
+    for number in range(REQUESTS):
+        texts = [
+            "我爱水课" * int(rng.integers(0, 8)) + "\n" * int(rng.integers(0, 2)) for _ in range(rng.integers(1, 9))
+        ]
+        options = {"beam_size": rng.integers(1, 9, len(texts)), "max_length": int(rng.integers(1, 20))}
+        call(signatures["translate"], **request(texts, **options))
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            call(signatures["translate"], **request(texts, beam_size=0))
+        pairs = {"text": ["你好"] * len(texts), "target": ["Hello " * int(rng.integers(1, 9))] * len(texts)}
+        call(signatures[("score", "attention")[number % 2]], **pairs)
+        if number % (REQUESTS // 10) == 0:
+            sizes.append(resident_bytes())
+    assert max(sizes) - sizes[3] < 16e6, sizes
 
 
 WITHOUT_US = """

@@ -18,7 +18,7 @@ class Batcher:
     """
 
     def __init__(self, run, max_batch_size, timeout):
-        self._run, self.max_batch_size, self._timeout = run, max_batch_size, timeout
+        self._run, self.max_batch_size, self.timeout = run, max_batch_size, timeout
         self._changed = threading.Condition()
         self._open = {}
         self.requests_of_batches = []  # How many requests each batch was of.
@@ -33,7 +33,7 @@ class Batcher:
             number = batch.add(inputs, rows)
             self._changed.notify_all()
             if opens:
-                self._changed.wait_for(lambda: self._is_closed(signature, batch), self._timeout)
+                self._changed.wait_for(lambda: self._is_closed(signature, batch), self.timeout)
                 if self._open.get(signature) is batch:
                     del self._open[signature]
                 self.requests_of_batches.append(len(batch.inputs))

@@ -65,6 +65,18 @@ def batching(small_model):
     server.stop()
 
 
+@pytest.fixture
+def joining_two(batching):
+    """That server, which joins the next two requests of a row, however long the second takes to arrive."""
+    server = batching[1]
+    batcher = server.version.batcher
+    before = batcher.max_batch_size, batcher.timeout
+    batcher.max_batch_size, batcher.timeout = 2, 30
+    batcher.requests_of_batches.clear()
+    yield server
+    batcher.max_batch_size, batcher.timeout = before
+
+
 @pytest.fixture(scope="session")
 def echo_folder(tmp_path_factory):
     from tests.serving.echo import export_echo
