@@ -51,7 +51,13 @@ def load_weights(model: Transformer, path: str | os.PathLike) -> None:
     try:
         model.load_weights(path)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ValueError(f"Could not load the weights in {os.fspath(path)}: {error}") from error
+        raise ValueError(f"Could not load the weights in {os.fspath(path)}: {_reason(error)}") from error
+
+
+def _reason(error):
+    """What is wrong, without the list of objects that Keras puts around it."""
+    paragraphs = str(error).split("\n\n")
+    return paragraphs[1] if len(paragraphs) > 2 and paragraphs[0].startswith("A total of") else error
 
 
 def save_preset(folder: str | os.PathLike, model: Transformer, source_tokenizer, target_tokenizer=None) -> None:
