@@ -9,7 +9,7 @@ demo: .venv/demo.stamp  ## Trains a model on the embedded phrasebook and transla
 	$(BIN)/python training/demo.py
 
 test: check  ## Runs ruff, mypy and the tests.
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev.stamp
 	$(BIN)/ruff check .

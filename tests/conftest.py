@@ -9,6 +9,9 @@ import keras
 import numpy as np
 import pytest
 
+# Here and in the processes that tests start: half of the time of XLA goes into code that runs once.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+
 
 @pytest.fixture(autouse=True)
 def seeds():

@@ -7,7 +7,7 @@ import requests
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2
 
-WAIT = 60
+WAIT = 180
 OPTIONS = {"beam_size": 2, "n_best": 1, "length_penalty": 0.6, "max_length": 8, "target_prefix": ""}
 OUTPUTS = {
     "serving_default": {"translation", "score", "truncated"},

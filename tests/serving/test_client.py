@@ -152,31 +152,3 @@ def test_long_texts_go_in_requests_of_a_megabyte(client, echo):
 def test_arguments_out_of_range_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         TranslationClient(**{"address": "localhost:1", "model": "demo", **arguments})
-
-
-def test_a_served_translator_says_what_it_says_in_python(served, transport):
-    translator, server = served
-    texts = ["我爱水课。", "", "你好\n\r\n我们想去北京。", "Hello </s>"]
-    options = {
-        "beam_size": [3, 1, 4, 2],
-        "n_best": [2, 1, 4, 1],
-        "max_length": 9,
-        "target_prefix": ["I", "", "", "a b"],
-    }
-    with TranslationClient(server.address[transport], "small") as client:
-        assert client.is_ready()
-        for found, expected in (
-            (client.translate(texts), translator.translate(texts)),
-            (client.translate(texts, **options), translator.translate(texts, **options)),
-        ):
-            assert [[one.text for one in row.n_best] for row in found] == [
-                [one.text for one in row.n_best] for row in expected
-            ]
-            assert [row.truncated for row in found] == [row.truncated for row in expected]
-            np.testing.assert_allclose([row.score for row in found], [row.score for row in expected], atol=1e-4)
-        score = client.score(texts[0], "I like")
-        assert score.log_probability == pytest.approx(translator.score(texts[0], "I like").log_probability, abs=1e-4)
-        attention, expected = client.attention(texts[0], "I like"), translator.attention(texts[0], "I like")
-        assert (attention.source_tokens, attention.target_tokens) == (expected.source_tokens, expected.target_tokens)
-        assert attention.weights.shape == (score.length, len(attention.source_tokens))
-        np.testing.assert_allclose(attention.weights, expected.weights[-1].mean(axis=0), atol=1e-5)

@@ -19,7 +19,7 @@ def address_of(ports, transport):
     return f"127.0.0.1:{ports[0]}" if transport == "gRPC" else f"http://127.0.0.1:{ports[1]}"
 
 
-def failure(address, texts, model="echo", version=None, retries=0, backoff=0.01, timeout=20, batch_size=32, **options):
+def failure(address, texts, model="echo", version=None, retries=0, backoff=0.01, timeout=60, batch_size=32, **options):
     """The error in which a client's only call ends."""
     client = TranslationClient(
         address, model, version, retries=retries, backoff=backoff, timeout=timeout, batch_size=batch_size

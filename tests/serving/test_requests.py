@@ -18,11 +18,39 @@ BLANK = ["", " ", "\n", "\u200b", "-", "Hello"]
 ODD = ["a\0b", "</s>", "<unk>", "<pad> <s>", "▁", "\ufffd", "水" * 30_000, "a " * 50_000, "\r", "x\ry\r\nz"]
 
 
+def test_a_served_translator_says_what_it_says_in_python(served, transport):
+    translator, server = served
+    texts = ["我爱水课。", "", "你好\n\r\n我们想去北京。", "Hello </s>"]
+    options = {
+        "beam_size": [3, 1, 4, 2],
+        "n_best": [2, 1, 4, 1],
+        "max_length": 9,
+        "target_prefix": ["I", "", "", "a b"],
+    }
+    with TranslationClient(server.address[transport], "small", timeout=WAIT) as client:
+        assert client.is_ready()
+        for found, expected in (
+            (client.translate(texts), translator.translate(texts)),
+            (client.translate(texts, **options), translator.translate(texts, **options)),
+        ):
+            assert [[one.text for one in row.n_best] for row in found] == [
+                [one.text for one in row.n_best] for row in expected
+            ]
+            assert [row.truncated for row in found] == [row.truncated for row in expected]
+            np.testing.assert_allclose([row.score for row in found], [row.score for row in expected], atol=1e-4)
+        score = client.score(texts[0], "I like")
+        assert score.log_probability == pytest.approx(translator.score(texts[0], "I like").log_probability, abs=1e-4)
+        attention, expected = client.attention(texts[0], "I like"), translator.attention(texts[0], "I like")
+        assert (attention.source_tokens, attention.target_tokens) == (expected.source_tokens, expected.target_tokens)
+        assert attention.weights.shape == (score.length, len(attention.source_tokens))
+        np.testing.assert_allclose(attention.weights, expected.weights[-1].mean(axis=0), atol=1e-5)
+
+
 def test_blank_texts_have_blank_translations(served, stub, transport):
     translator, server = served
     expected = translator.translate(BLANK)
     assert [one.text for one in expected[:4]] == ["", "", "\n", ""] and expected[5].text
-    with TranslationClient(server.address[transport], "small") as client:
+    with TranslationClient(server.address[transport], "small", timeout=WAIT) as client:
         for options in ({}, {"beam_size": 2, "n_best": 2, "max_length": 8}):
             expected = [texts_and_scores(one) for one in translator.translate(BLANK, **options)]
             for text, (texts, scores) in zip(BLANK, expected, strict=True):
@@ -135,16 +163,17 @@ def test_bad_json_is_refused(served, body, message):
     assert answer.status_code == 400 and message in answer.json()["error"]
 
 
-@pytest.mark.parametrize("text", ODD, ids=lambda text: repr(text[:10]))
-def test_odd_texts_are_translated_as_in_python(served, text, transport):
-    translator, server = served
-    options = {"beam_size": 2, "max_length": 8}
-    expected = translator.translate(text, **options)
-    with TranslationClient(server.address[transport], "small") as client:
-        found = client.translate(text, **options)
-        assert (found.text, found.score) == (expected.text, pytest.approx(expected.score, abs=1e-4))
-        assert found.truncated == (expected.truncated or len(text) > 1000)
-        assert client.translate("-", **options).n_best
+@pytest.fixture(scope="module")
+def odd_translations(served):
+    return served[0].translate(ODD, beam_size=2, max_length=8)
+
+
+def test_odd_texts_are_translated_as_in_python(served, odd_translations, transport):
+    with TranslationClient(served[1].address[transport], "small", timeout=WAIT) as client:
+        for text, expected in zip(ODD, odd_translations, strict=True):
+            found = client.translate(text, beam_size=2, max_length=8)
+            assert (found.text, found.score) == (expected.text, pytest.approx(expected.score, abs=1e-4)), text[:20]
+            assert found.truncated == (expected.truncated or len(text) > 1000)
 
 
 def test_bytes_that_are_no_utf8_are_replaced(served, stub):
