@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 
@@ -24,19 +25,27 @@ def compact_saved_model(folder: Path) -> None:
         for node in meta_graph.graph_def.node:
             node.attr.pop("_output_shapes", None)
         for function in meta_graph.graph_def.library.function:
-            renamed = {} if function.signature.name in called_from_python else _shorten_arguments(function)
+            renamed = _shorten_arguments(function, function.signature.name in called_from_python)
             _compact_nodes(function, renamed)
     path.write_bytes(saved.SerializeToString(deterministic=True))
 
 
-def _shorten_arguments(function):
-    """Gives the arguments of a `FunctionDef` short names; returns the new names by the old ones."""
+def _shorten_arguments(function, called_from_python):
+    """Gives the arguments of a `FunctionDef` short names; returns these by the old ones.
+
+    Python finds the arguments that a caller gives by their names, and the weights by their order.
+    """
     renamed = {}
     for number, argument in enumerate(function.signature.input_arg):
+        if called_from_python and argument.type != types_pb2.DT_RESOURCE:
+            continue
         renamed[argument.name] = argument.name = f"a{number}"
-    for attributes in function.arg_attr.values():
-        attributes.attr.pop("_output_shapes", None)
-        attributes.attr.pop("_user_specified_name", None)
+        argument.ClearField("handle_data")
+        if number in function.arg_attr:
+            function.arg_attr[number].attr.pop("_output_shapes", None)
+            function.arg_attr[number].attr.pop("_user_specified_name", None)
+    if not called_from_python:
+        function.attr.pop("_input_shapes", None)
     return renamed
 
 

@@ -19,13 +19,16 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 
     def __init__(self, model):
         super().__init__()
-        self._model = model
+        name = f"sentencepiece_{hashlib.sha256(model).hexdigest()}"
+        function = tf.function(lambda: sentencepiece_op(model=model, shared_name=name)).get_concrete_function()
+        # An export makes the resource in two places, which call one function: it holds the model once. Behind a lambda,
+        # since a function that is an attribute would be exported a third time.
+        self._create = lambda: function()
         with tf.init_scope():  # Now, and not within the graph that asks for it first.
             self.resource_handle  # noqa: B018  The property makes the resource.
 
     def _create_resource(self):
-        name = f"sentencepiece_{hashlib.sha256(self._model).hexdigest()}"
-        return sentencepiece_op(model=self._model, shared_name=name)
+        return self._create()
 
 
 class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
