@@ -76,3 +76,9 @@ def test_shortest_positions_of_an_ensemble_count():
     models = [random_model(9, positions="learned", max_length=length) for length in (12, 9)]
     assert Ensemble([*models, random_model(9)]).max_length == 9
     assert Ensemble([random_model(9)]).max_length is None
+
+
+def test_ensemble_has_no_more_positions_than_it_is_told():
+    models = [random_model(9, positions="learned", max_length=12)]
+    assert [Ensemble(models, length).max_length for length in (None, 20, 5)] == [12, 12, 5]
+    assert Ensemble([random_model(9)], 5).max_length == 5

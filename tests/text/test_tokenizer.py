@@ -56,6 +56,13 @@ def test_ids_and_texts_are_the_same_in_graph_and_in_python(tokenizer):
     assert [text.decode() for text in tf.function(tokenizer.detokenize)(ids).numpy()] == TEXTS
 
 
+def test_pieces_are_the_same_in_graph_and_in_python(tokenizer):
+    ids = tokenizer.tokenize(["我爱水课 🦁", "", "a b"])
+    found = [[piece.decode() for piece in row] for row in tokenizer.to_pieces(ids).numpy()]
+    longest = max(map(len, ids.to_list()))
+    assert found == [tokenizer.pieces(row) + [""] * (longest - len(row)) for row in ids.to_list()]
+
+
 def test_tokenizer_and_its_graphs_outlive_a_new_random_seed(tokenizer):
     """Seeding clears TensorFlow's kernels, and with them resources that have no name."""
     tokenize = tf.function(tokenizer.tokenize)
