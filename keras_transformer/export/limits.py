@@ -50,16 +50,16 @@ def refuse(wrong, message, values):
 def of_rank(name, values, rank: int):
     """The values, whose rank is checked as the graph runs: a server feeds what the client sent, of whatever shape.
 
-    What TensorFlow knows of a placeholder's shape it believes, and would take the check out of the graph; so the
-    shape must be unknown first.
+    What TensorFlow knows of a placeholder's shape it believes, and would take the check out of the graph, so the rank
+    is read from the values as bytes.
     """
     dimensions = "[batch]" if rank == 1 else "[batch, length]"
-    unknown = tf.compat.v1.placeholder_with_default(values, shape=None)
+    found = tf.rank(tf.io.parse_tensor(tf.io.serialize_tensor(values), values.dtype))
     check = tf.debugging.Assert(
-        tf.equal(tf.rank(unknown), rank), [f"`{name}` must be of shape {dimensions}. Received: rank", tf.rank(unknown)]
+        tf.equal(found, rank), [f"`{name}` must be of shape {dimensions}. Received: rank", found]
     )
     with tf.control_dependencies([check]):
-        return tf.ensure_shape(tf.identity(unknown), [None] * rank)
+        return tf.ensure_shape(tf.identity(values), [None] * rank)
 
 
 def one_per_text(text, **options):

@@ -81,10 +81,11 @@ def wrong_option(message=None, **options):
 
 
 BAD_REQUESTS = [
-    # A session optimizes the graph's own check of the rank away, and TensorFlow's says which shape is wrong.
-    pytest.param("serving_default", {"text": np.array(b"a", object)}, "shape", id="rank 0"),
-    pytest.param("serving_default", {"text": [["a", "b"]]}, "shape", id="rank 2"),
-    pytest.param("translate", {"text": [["a"]], **rows(OPTIONS, 1)}, "shape", id="rank 2, options"),
+    pytest.param("serving_default", {"text": np.array(b"a", object)}, "`text` must be of shape [batch]", id="rank 0"),
+    pytest.param("serving_default", {"text": [["a", "b"]]}, "`text` must be of shape [batch]", id="rank 2"),
+    pytest.param(
+        "translate", {"text": [["a"]], **rows(OPTIONS, 1)}, "`text` must be of shape [batch]", id="rank 2, options"
+    ),
     pytest.param("serving_default", {"text": np.array([1, 2])}, "to be string but int64", id="int64 for text"),
     pytest.param("serving_default", {"text": ["a"], "beam_size": [2]}, "Sent extra: {'beam_size'}", id="extra input"),
     pytest.param("translate", {"text": ["a"], "beam_size": [2]}, "Missing but required: {", id="missing inputs"),
@@ -99,7 +100,7 @@ BAD_REQUESTS = [
     wrong_option(beam_size=[-1]),
     wrong_option(beam_size=[9]),
     wrong_option(beam_size=[10**6]),
-    wrong_option("shape", beam_size=np.array(2, "int32")),
+    wrong_option("`beam_size` must be of shape [batch]", beam_size=np.array(2, "int32")),
     wrong_option(n_best=[0]),
     wrong_option(n_best=[-1]),
     wrong_option(n_best=[3]),
@@ -113,7 +114,7 @@ BAD_REQUESTS = [
     wrong_option(max_length=[129]),
     wrong_option(max_length=[10**6]),
     wrong_option(target_prefix=["a\nb"]),
-    wrong_option("shape", target_prefix=[["a"]]),
+    wrong_option("`target_prefix` must be of shape [batch]", target_prefix=[["a"]]),
     pytest.param(
         "score", {"text": ["a\nb"], "target": ["a"]}, "`text` must be text of one line", id="score, two lines"
     ),
@@ -126,7 +127,7 @@ BAD_REQUESTS = [
     pytest.param("decode", {"source_ids": [[-1, 3]]}, "`source_ids` must be at least 0", id="id -1"),
     pytest.param("decode", {"source_ids": [[0, 5, 3]]}, "Padding of `source_ids`", id="padding before"),
     pytest.param("decode", {"source_ids": [[5] * 129]}, "`source_ids` must have at most 128", id="129 ids"),
-    pytest.param("decode", {"source_ids": [5, 3]}, "shape", id="ids of rank 1"),
+    pytest.param("decode", {"source_ids": [5, 3]}, "`source_ids` must be of shape [batch, length]", id="ids of rank 1"),
 ]
 
 
