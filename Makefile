@@ -16,7 +16,7 @@ check: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-peers: .venv/peers.stamp  ## Adds PyTorch and JAX, which some tests compare with.
+peers: .venv/peers.stamp  ## Adds PyTorch, JAX and other engines, which some tests compare with.
 
 check-serving-version: .venv/dev.stamp .venv-serving/made.stamp  ## Runs an export under TensorFlow Serving's TensorFlow.
 	$(BIN)/python training/check_serving_version.py

@@ -50,7 +50,7 @@ class FixedShapes:
 
     def search(self, source_ids, options: RowOptions, width, bucket) -> Hypotheses:
         """Searches for rows of one bucket and width; cells of `limits` hold them all."""
-        rows = tf.shape(source_ids)[0]
+        rows, wanted = tf.shape(source_ids)[0], tf.reduce_max(options.n_best)
 
         def branch(number):
             greedy, beam = (
@@ -60,7 +60,8 @@ class FixedShapes:
             return lambda: tf.cond(width == 1, greedy, beam)
 
         found = Hypotheses._make(tf.switch_case(bucket, [branch(number) for number in range(len(self._shapes))]))
-        return Hypotheses._make(part[:rows] for part in found)
+        # The beam gives as many as it is wide.
+        return Hypotheses._make(part[:rows] if part.shape.rank == 1 else part[:rows, :wanted] for part in found)
 
     def _run(self, number, width, source_ids, options):
         (source_length, length), found = self._shapes[number], None

@@ -425,7 +425,9 @@ def test_fixed_shapes_for_xla_give_the_same_and_compile(exported, signatures, tm
         key for function in read_meta_graph(fixed).graph_def.library.function for key in function.attr if "Xla" in key
     }
     assert "_XlaMustCompile" in names
-    options = {"beam_size": [1, 3, 2, 1, 3], "n_best": [1, 2, 1, 1, 3], "max_length": [20, 31, 3, 30, 9]}
-    inputs = request(["我爱水课。", "", "你好\n我们", "Hello </s> 🦁", "水课水课水课"], **options)
     loaded = tf.saved_model.load(str(fixed))
-    assert_same(call(loaded.signatures["translate"], **inputs), call(signatures["translate"], **inputs))
+    for n_best in ([1, 1, 1, 1, 1], [1, 2, 1, 1, 3]):  # Fewer than the beam gives, and as many.
+        options = {"beam_size": [1, 3, 2, 1, 3], "n_best": n_best, "max_length": [20, 31, 3, 30, 9]}
+        inputs = request(["我爱水课。", "", "你好\n我们", "Hello </s> 🦁", "水课水课水课"], **options)
+        assert_same(call(loaded.signatures["translate"], **inputs), call(signatures["translate"], **inputs))
+    assert call(loaded.signatures["serving_default"], text=["我爱水课。"])["translation"].shape == (1,)
