@@ -13,6 +13,14 @@ import pytest
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 
+_LONGEST = ("tests/training/", "tests/serving/", "tests/export/", "tests/layers/test_jax", "tests/test_callbacks")
+
+
+def pytest_collection_modifyitems(items):
+    """Files with long tests first: a worker that began one at the end would keep the others waiting."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+
+
 @pytest.fixture(autouse=True)
 def seeds():
     keras.utils.set_random_seed(1)
