@@ -19,6 +19,17 @@ def write_card(folder: Path, card: dict[str, Any]) -> None:
     path.write_text(yaml.safe_dump(card, allow_unicode=True, sort_keys=False, width=120), encoding="utf-8")
 
 
+def checked_card(card: Any) -> dict[str, Any]:
+    """Returns a card; raises ValueError unless YAML can write it."""
+    try:
+        yaml.safe_dump(card)
+    except yaml.YAMLError as error:
+        raise ValueError(f"`card` must be made of text, numbers, lists and dicts. Received: {card!r}") from error
+    if not isinstance(card, dict):
+        raise ValueError(f"`card` must be a dict. Received: {card!r}")
+    return card
+
+
 def read_card(folder: Path) -> dict[str, Any]:
     """Reads the card of a version folder.
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_transformer._checks import check_choice, check_integer, check_positive
 from keras_transformer.decoding.options import PER_TEXT, SearchOptions
-from keras_transformer.export.card import signature_card, versions, write_card
+from keras_transformer.export.card import checked_card, signature_card, versions, write_card
 from keras_transformer.export.compact import compact_saved_model
 from keras_transformer.export.limits import ServingLimits
 from keras_transformer.export.serving_module import ServingModule
@@ -43,6 +43,7 @@ def export_saved_model(
     if version is not None and (path / str(check_positive("version", version))).exists():
         raise ValueError(f"The version must not exist yet. Received: {path / str(version)}")
     check_choice("dtype", dtype, DTYPES)
+    card = checked_card(card or {})
     target_tokenizer = target_tokenizer or source_tokenizer
     limits, layers = _limits(limits or ServingLimits(), models, xla_buckets), models[0].config.decoder_layers
     if not -layers <= check_integer("attention_layer", attention_layer) < layers:
@@ -55,7 +56,7 @@ def export_saved_model(
     signatures = module.signatures()
     content = {
         **_description(copies, (source_tokenizer, target_tokenizer), dtype, search, limits),
-        **(card or {}),
+        **card,
         "signatures": signature_card(signatures),
         "versions": versions(),
     }

@@ -20,7 +20,7 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.text.tokenizer import valid_utf8
 
 # Positions whose logits are computed at a time; attention weights computed at a time, and given at once.
-_SCORE_CELLS, _ATTENTION_CELLS, _MOST_WEIGHTS = 4_096, 2**20, 2**26
+_SCORE_CELLS, _ATTENTION_CELLS, _MOST_WEIGHTS = 2_048, 2**20, 2**26
 
 
 class ServingModule(tf.Module):

@@ -379,6 +379,8 @@ def test_versions_are_numbered_and_none_is_overwritten(exported, tmp_path):
         ({"beam_size": 32}, "must be within the limits"),
         ({"max_length": 500}, "must be within the limits"),
         ({"beam_sise": 3}, "Did you mean 'beam_size'"),
+        ({"card": ["CC0"]}, "`card` must be a dict. Received: \\['CC0'\\]"),
+        ({"card": {"license": object()}}, "`card` must be made of text, numbers, lists and dicts"),
         ({"xla_buckets": (8, 4)}, "`xla_buckets` must ascend to at most 128"),
         ({"xla_buckets": (8, 256)}, "`xla_buckets` must ascend to at most 128"),
     ],
