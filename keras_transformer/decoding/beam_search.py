@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
 from keras_transformer.decoding.step import EncodedSources, Ensemble, reorder
+from keras_transformer.decoding.top_k import top_k
 from keras_transformer.decoding.walk import best_first
 
 
@@ -138,7 +139,7 @@ class _Search:
     def _choose(self, allowed, rank):
         """The `beam_size` likeliest continuations of each row that do not end, see `_top`."""
         if self._groups == 1:
-            return _top(allowed, rank, 0.0, self._slots)
+            return _top(allowed, rank, None, self._slots)
         split = (self._batch, self._groups, self._width)
         allowed = tf.reshape(allowed, (*split, allowed.shape[-1]))
         rank, slots = tf.reshape(rank, split), tf.reshape(self._slots, split)
@@ -198,7 +199,7 @@ def _top(allowed, rank, cost, slots):
     width, vocabulary_size = slots.shape[1], allowed.shape[-1]
     width = tf.shape(slots)[1] if width is None else width  # XLA needs the number itself.
     count = tf.minimum(width + 1, vocabulary_size) if tf.is_tensor(width) else min(width + 1, vocabulary_size)
-    values, tokens = tf.math.top_k(allowed - cost, count)
+    values, tokens = top_k(allowed if cost is None else allowed - cost, count)
     values = tf.where(tokens == EOS, NEVER, values)
     stuck = tf.reduce_max(values, axis=-1) == NEVER
     flat = (tf.shape(values)[0], -1)
