@@ -121,7 +121,8 @@ def evaluate(
     from keras_transformer.training.scoring import evaluate_model
 
     search = _search_options(options, beam_size=beam_size)
-    scores = evaluate_model(model, data, source, reference, test_set, target_language, **search)
+    with _stopped_by_interrupt("Stopped."):
+        scores = evaluate_model(model, data, source, reference, test_set, target_language, **search)
     for score in scores.values():
         print(score)
 
@@ -137,7 +138,7 @@ def export(
     license: Annotated[str | None, typer.Option(help="Licence of the model, for its card.")] = None,
     score: Annotated[
         bool | None,
-        typer.Option(help="Score the export on the test set, for the card. Default: where the dtype is not float32."),
+        typer.Option(help="Score the export on the test set, for its card; by default where the dtype is not float32."),
     ] = None,
     source: Annotated[Path | None, typer.Option(help="Source file to score on, instead of the test set.")] = None,
     reference: Annotated[Path | None, typer.Option(help="Its reference translations.")] = None,
@@ -169,24 +170,32 @@ def export(
     if check_choice("format", kind, ("saved_model", "ctranslate2")) == "ctranslate2":
         from keras_transformer.checkpoints import load_preset
 
+        of_other_format = {"version": version, "license": license, "score": score, "source": source}
+        given = [name for name, value in of_other_format.items() if value is not None]
+        given += ["dtype"] * (dtype != "float32") + ["xla-buckets"] * bool(xla_buckets) + ["set"] * bool(options)
+        if given:
+            raise ValueError(f"--format ctranslate2 takes --quantization alone. Received: --{', --'.join(given)}")
         trained, source_tokenizer, target_tokenizer = load_preset(model)
         export_ctranslate2(to, trained, source_tokenizer, target_tokenizer, quantization)
         print(to)
         return
+    if quantization is not None:
+        raise ValueError(f"--quantization is for --format ctranslate2. Received: --quantization {quantization}")
     limits = ServingLimits(max_beam_size, max_source_length, max_length)
     scored_on = {"source": source, "reference": reference, "target_language": target_language, "data": data}
-    wants_score = dtype != "float32" if score is None else score
-    path, scores = export_run(
-        model,
-        to,
-        search,
-        dtype,
-        license,
-        scored_on if wants_score else None,
-        version=version,
-        limits=limits,
-        xla_buckets=_integers("--xla-buckets", xla_buckets),
-    )
+    wants_score = dtype != "float32" or source is not None if score is None else score
+    with _stopped_by_interrupt("Stopped; no version was written."):
+        path, scores = export_run(
+            model,
+            to,
+            search,
+            dtype,
+            license,
+            scored_on if wants_score else None,
+            version=version,
+            limits=limits,
+            xla_buckets=_integers("--xla-buckets", xla_buckets),
+        )
     for name, parts in scores.items():
         print(f"{name}: {parts['bleu']}")
     print(path)
@@ -241,7 +250,7 @@ def _as_dict(translation):
 def _integers(name, text):
     """The whole numbers of "1,2,3"."""
     try:
-        return tuple(int(part) for part in text.split(",") if part)
+        return tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
         raise ValueError(f"{name} takes whole numbers with commas between. Received: {text}") from None
 

@@ -38,8 +38,8 @@ def export_ctranslate2(
         max_positions: Sinusoidal positions to write: the engine has no formula of ours. A translation ends there.
 
     Raises:
-        ValueError: If the folder exists, or the model has something that CTranslate2 has not: a width of keys or
-            values other than D / H, an activation that it does not know.
+        ValueError: If the folder exists or cannot be written, or the model has something that CTranslate2 has not: a
+            width of keys or values other than D / H, an activation that it does not know.
         ImportError: If ctranslate2 is missing.
 
     Example:
@@ -76,6 +76,8 @@ def export_ctranslate2(
         unfinished.mkdir(parents=True)
         spec.save(str(unfinished))
         os.replace(unfinished, target)
+    except OSError as error:
+        raise ValueError(f"Could not write {target}: {error}") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 from keras_transformer.checkpoints import read_json
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import Score
+from keras_transformer.export.saved_model import check_target
 from keras_transformer.training.scoring import evaluation_pairs, run_recipe, score_model
 
 
@@ -38,10 +39,16 @@ def export_run(
     Raises:
         ValueError: As `Translator.export`, or if there is nothing to score on.
     """
+    check_target(folder, arguments.get("version"))
     translator, recipe = Translator.from_preset(run, dtype="float32"), run_recipe(run)
     scores = _scores_of_run(run)
     if test is not None:
-        pairs, language = evaluation_pairs(run, **test)
+        try:
+            pairs, language = evaluation_pairs(run, **test)
+        except ValueError as error:
+            raise ValueError(
+                f"There is nothing to score the export on (--no-score exports without): {error}"
+            ) from error
         for one in dict.fromkeys(("float32", dtype)):
             scored = translator if one == "float32" else Translator.from_preset(run, dtype=one)
             of_export = score_model(scored, pairs, language, **search)
@@ -57,8 +64,11 @@ def _scores_of_run(run):
     """What training found, by greedy search."""
     path = run / "scores.json"
     content = read_json(path) if path.exists() else {}
-    return {
-        f"training, {name}": {key: str(Score(**score)) for key, score in scores.items()}
-        for name, scores in content.items()
-        if isinstance(scores, dict)
-    }
+    try:
+        return {
+            f"training, {name}": {key: str(Score(**score)) for key, score in scores.items()}
+            for name, scores in content.items()
+            if isinstance(scores, dict)
+        }
+    except (TypeError, AttributeError) as error:
+        raise ValueError(f"{path} holds no scores of a run: {error}") from error

@@ -8,6 +8,8 @@ import tensorflow as tf
 
 from keras_transformer._checks import check_positive
 
+_MOST, _MOST_CELLS = 10_000, 2**30
+
 
 @dataclasses.dataclass(frozen=True)
 class ServingLimits:
@@ -21,7 +23,7 @@ class ServingLimits:
         cells: Hypotheses times positions (of source and target) that are computed at a time.
 
     Raises:
-        ValueError: If one is not a whole number of at least 1.
+        ValueError: If one is not a whole number of at least 1, or above 10,000, which `cells` may be up to 2^30.
     """
 
     max_beam_size: int = 16
@@ -31,7 +33,9 @@ class ServingLimits:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            check_positive(field.name, getattr(self, field.name))
+            value, most = getattr(self, field.name), _MOST_CELLS if field.name == "cells" else _MOST
+            if check_positive(field.name, value) > most:
+                raise ValueError(f"`{field.name}` must be at most {most}. Received: {field.name}={value}")
 
 
 def refuse(wrong, message, values):

@@ -21,6 +21,7 @@ from keras_transformer.export.warmup import LENGTHS, write_warmup
 from keras_transformer.models.transformer import Transformer, transformer
 
 DTYPES = ("float32", "bfloat16", "float16")
+_LAST_VERSION = 2**63 - 1  # TensorFlow Serving's numbers end there.
 
 
 def export_saved_model(
@@ -40,17 +41,17 @@ def export_saved_model(
 ) -> Path:
     """Writes `folder/version/`, whole or not at all: what `Translator.export` does, which documents it."""
     search, path = _checked_options(options), Path(folder)
-    if version is not None and (path / str(check_positive("version", version))).exists():
-        raise ValueError(f"The version must not exist yet. Received: {path / str(version)}")
+    check_target(path, version)
     check_choice("dtype", dtype, DTYPES)
     card = checked_card(card or {})
     target_tokenizer = target_tokenizer or source_tokenizer
     limits, layers = _limits(limits or ServingLimits(), models, xla_buckets), models[0].config.decoder_layers
     if not -layers <= check_integer("attention_layer", attention_layer) < layers:
         raise ValueError(f"`attention_layer` must be one of {layers} layers. Received: {attention_layer=}")
-    beams = max(search.beam_size, search.n_best)
-    if beams > limits.max_beam_size or (search.max_length or 0) > limits.max_length:
-        raise ValueError(f"The options of `serving_default` must be within the limits. Received: {search}, {limits}")
+    for name, limit in (("beam_size", "max_beam_size"), ("max_length", "max_length")):
+        value, most = getattr(search, name) or 0, getattr(limits, limit)
+        if value > most:
+            raise ValueError(f"`{name}` must be at most the export's `{limit}`, {most}. Received: {name}={value}")
     copies = [_as_dtype(model, dtype) for model in models]
     module = ServingModule(copies, source_tokenizer, target_tokenizer, search, limits, attention_layer, xla_buckets)
     signatures = module.signatures()
@@ -73,14 +74,29 @@ def export_saved_model(
     return _write_version(path, version, write)
 
 
+def check_target(folder: Path, version: int | None) -> None:
+    """Raises ValueError if a version cannot be written there, as far as can be seen beforehand."""
+    if version is not None and check_positive("version", version) > _LAST_VERSION:
+        raise ValueError(f"`version` must be at most {_LAST_VERSION}. Received: {version=}")
+    if version is not None and (folder / str(version)).exists():
+        raise ValueError(f"The version must not exist yet. Received: {folder / str(version)}")
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise ValueError(f"Could not write a version to {folder}: {existing} is no folder")
+
+
 def _checked_options(options):
     search = SearchOptions.of(**options)
-    lists = [name for name in PER_TEXT if isinstance(getattr(search, name), tuple)]
-    if lists or search.sampler or search.beam_groups > 1 or search.target_prefix:
-        raise ValueError(
-            "An exported model searches with one beam, without a sampler, and its options are one value each; a prefix "
-            f"comes with a request. Received: {options}"
-        )
+    lists = [f"{name}={getattr(search, name)}" for name in PER_TEXT if isinstance(getattr(search, name), tuple)]
+    reasons = {
+        f"one value for each option. Received: {', '.join(lists)}": lists,
+        f"no sampler. Received: sampler={search.sampler!r}": search.sampler,
+        f"one beam. Received: beam_groups={search.beam_groups}": search.beam_groups > 1,
+        f"no prefix; it comes with a request. Received: target_prefix={search.target_prefix!r}": search.target_prefix,
+    }
+    for reason, is_wrong in reasons.items():
+        if is_wrong:
+            raise ValueError(f"An exported model has {reason}")
     return search
 
 
@@ -144,4 +160,5 @@ def _put_in_place(unfinished, folder, version):
 def _next_version(folder):
     if not folder.exists():
         return 1
-    return 1 + max((int(path.name) for path in folder.iterdir() if path.name.isdecimal()), default=0)
+    numbers = [int(path.name) for path in folder.iterdir() if path.name.isdecimal()]
+    return 1 + max((number for number in numbers if number < _LAST_VERSION), default=0)

@@ -19,6 +19,8 @@ from keras_transformer.export.text_ops import has_line_break, is_blank, join_lin
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.text.tokenizer import valid_utf8
 
+# Hypotheses of lines that a request may have, most of them of nothing where lines are blank.
+_MOST_HYPOTHESES = 2**20
 # Positions whose logits are computed at a time; attention weights computed at a time, and given at once.
 _SCORE_CELLS, _ATTENTION_CELLS, _MOST_WEIGHTS = 2_048, 2**20, 2**26
 
@@ -111,6 +113,12 @@ class ServingModule(tf.Module):
         prefix = tf.where(lines.is_first, tf.gather(target_prefix, lines.text), "")
         source_ids, is_cut = self._cut(self._source.tokenize(tf.gather(lines.line, rows)))
         wanted = tf.reduce_max(tf.concat([n_best, [1]], 0))
+        count = tf.shape(lines.line)[:1]
+        message = (
+            f"`text` must have at most {_MOST_HYPOTHESES} lines, all texts together, divided by the largest `n_best`."
+        )
+        with tf.control_dependencies([refuse(count > _MOST_HYPOTHESES // wanted, message, count)]):
+            wanted = tf.identity(wanted)
 
         def finish(found, numbers):
             count, most = tf.shape(found.ids)[0], tf.shape(found.ids)[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import typing
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,15 @@ from keras_transformer.models.config import PRESETS
 
 class _Section(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @pydantic.field_validator("*", mode="before")
+    @classmethod
+    def _no_bool_for_a_number(cls, value, info):
+        """Pydantic would take true for 1."""
+        kind = cls.model_fields[info.field_name].annotation
+        if isinstance(value, bool) and bool not in (kind, *typing.get_args(kind)):
+            raise ValueError("takes no true or false")
+        return value
 
 
 class Corpus(_Section):
@@ -209,7 +219,9 @@ def _override(options, key, value):
     *sections, last = key.split(".")
     place = options
     for section in sections:
-        place = place.setdefault(section, {})
+        if place.get(section) is None:  # A section of which all options are commented out is None, too.
+            place[section] = {}
+        place = place[section]
         if not isinstance(place, dict):
             raise ValueError(f"{key} is no option: {section} has no options of its own. Received: {key}={value!r}")
     place[last] = value

@@ -1,5 +1,7 @@
 """`export` and `inspect` of the command line."""
 
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -62,7 +64,12 @@ def test_export_for_ctranslate2(run_anything, preset, tmp_path):
         (["--dtype", "int8"], "`dtype` must be one of 'float32', 'bfloat16', 'float16'"),
         (["--dtype", "float16"], "A folder without a recipe needs the target language"),
         (["--max-beam-size", "0"], "`max_beam_size` must be a whole number of at least 1"),
-        (["--beam-size", "64"], "must be within the limits"),
+        (["--beam-size", "64"], "`beam_size` must be at most the export's `max_beam_size`, 16"),
+        (["--max-beam-size", "99999999999"], "`max_beam_size` must be at most 10000"),
+        (["--quantization", "int8"], "--quantization is for --format ctranslate2"),
+        (["--format", "ctranslate2", "--dtype", "float16", "--version", "2"], "Received: --version, --dtype"),
+        (["--source", "lonely.zh"], "Source and reference files go together"),
+        (["--xla-buckets", "32,,64"], "--xla-buckets takes whole numbers"),
         (["--version", "-1"], "`version` must be a whole number of at least 1"),
         (["--set", "beam_sise=3"], "Did you mean 'beam_size'"),
     ],
@@ -93,3 +100,28 @@ def test_signatures_of_an_export_of_a_run_are_those_of_its_options(run_anything,
     ids = loaded.signatures["decode"](source_ids=tf.constant([[500, 501, 502, 3]]))["target_ids"].numpy()[0]
     assert len(set(ids)) == len(ids) <= 20 and not set(ids) & {300, 301}
     assert np.all(ids > 0)
+
+
+def test_scores_that_are_none_are_named(run_anything, preset, tmp_path):
+    shutil.copytree(preset, tmp_path / "run")
+    (tmp_path / "run" / "scores.json").write_text('{"validation": {"bleu": 3}}')
+    status, output, error = run_anything("export", tmp_path / "run", "--to", tmp_path / "model")
+    assert status == 2 and output == "" and "scores.json holds no scores of a run" in error
+
+
+def test_interrupt_is_one_line(run_anything, preset, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tf.saved_model, "save", interrupted)
+    status, output, error = run_anything("export", preset, "--to", tmp_path / "model")
+    assert (status, output, error) == (130, "", "Stopped; no version was written.")
+    assert list((tmp_path / "model").iterdir()) == []
+
+
+def test_ctranslate2_that_cannot_be_written_is_named(run_anything, preset, tmp_path):
+    pytest.importorskip("ctranslate2")
+    (tmp_path / "file").write_text("")
+    arguments = ("export", preset, "--format", "ctranslate2", "--to", tmp_path / "file" / "model")
+    status, _, error = run_anything(*arguments)
+    assert status == 2 and "Could not write" in error

@@ -222,6 +222,13 @@ def test_options_of_another_length_than_the_texts_are_named(signatures):
             call(signatures[name], text=["a", "b"], target=["c"])
 
 
+def test_lines_that_the_answer_would_have_no_room_for_are_refused(signatures):
+    """Blank ones: they cost no search, but a place for each of the `n_best`."""
+    assert call(signatures["serving_default"], text=["\n" * 20_000])["translation"][0] == b"\n" * 20_000
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`text` must have at most 1048576 lines"):
+        call(signatures["translate"], **request(["\n" * 70_000], beam_size=16, n_best=16))
+
+
 def test_score_and_attention_refuse_several_lines_and_what_is_too_long(signatures):
     for name in ("score", "attention"):
         for text, target, message in (
@@ -360,12 +367,12 @@ def test_killed_export_leaves_no_version(exported, tmp_path):
 
 def test_versions_are_numbered_and_none_is_overwritten(exported, tmp_path):
     folder = tmp_path / "model"
-    for name in ("not a version", "9", "10"):
+    for name in ("not a version", "9", "10", str(2**64)):  # The last is no number of the server's.
         (folder / name).mkdir(parents=True)
     with pytest.raises(ValueError, match="must not exist yet. Received: .*9"):
         exported[0].export(folder, version=9)
     assert exported[0].export(folder, warmup=False) == folder / "11"
-    assert sorted(path.name for path in folder.iterdir()) == ["10", "11", "9", "not a version"]
+    assert sorted(path.name for path in folder.iterdir()) == ["10", "11", str(2**64), "9", "not a version"]
 
 
 @pytest.mark.parametrize(
@@ -374,10 +381,13 @@ def test_versions_are_numbered_and_none_is_overwritten(exported, tmp_path):
         ({"version": 0}, "`version` must be a whole number of at least 1"),
         ({"dtype": "int8"}, "`dtype` must be one of 'float32', 'bfloat16', 'float16'"),
         ({"attention_layer": 1}, "`attention_layer` must be one of 1 layers. Received: attention_layer=1"),
-        ({"sampler": "top_k"}, "searches with one beam"),
-        ({"beam_size": [1, 2]}, "one value each"),
-        ({"beam_size": 32}, "must be within the limits"),
-        ({"max_length": 500}, "must be within the limits"),
+        ({"version": 2**63}, "`version` must be at most"),
+        ({"sampler": "top_k"}, "no sampler. Received: sampler='top_k'"),
+        ({"beam_groups": 2}, "one beam. Received: beam_groups=2"),
+        ({"target_prefix": "I"}, "no prefix; it comes with a request. Received: target_prefix='I'"),
+        ({"beam_size": [1, 2]}, r"one value for each option. Received: beam_size=\(1, 2\)"),
+        ({"beam_size": 32}, "`beam_size` must be at most the export's `max_beam_size`, 16. Received: beam_size=32"),
+        ({"max_length": 500}, "`max_length` must be at most the export's `max_length`, 128. Received: max_length=500"),
         ({"beam_sise": 3}, "Did you mean 'beam_size'"),
         ({"card": ["CC0"]}, "`card` must be a dict. Received: \\['CC0'\\]"),
         ({"card": {"license": object()}}, "`card` must be made of text, numbers, lists and dicts"),
@@ -393,8 +403,9 @@ def test_arguments_out_of_range_are_named_and_nothing_is_written(exported, tmp_p
 
 def test_folder_that_cannot_be_written_is_named(exported, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="Could not write a version to .*file"):
-        exported[0].export(tmp_path / "file")
+    for folder in (tmp_path / "file", tmp_path / "file" / "model"):
+        with pytest.raises(ValueError, match="Could not write a version to .*file is no folder"):
+            exported[0].export(folder)
 
 
 def test_card_says_what_the_model_is(exported):

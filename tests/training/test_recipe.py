@@ -98,6 +98,7 @@ def test_overrides_set_options_by_their_dotted_names():
         ("model.num_head", 3, r"no field 'num_head'\. Did you mean 'num_heads'\? Received: num_head=3"),
         ("model.preset", "tinny", r"model\.preset must be one of .*Did you mean tiny\? Received: 'tinny'"),
         ("model.vocabulary_size", 9, r"model\.vocabulary_size follows from tokenizer\.vocabulary_size"),
+        ("training.epochs", True, r"training\.epochs: .*takes no true or false.* Received: True"),
         ("training.epochs", 0, r"training\.epochs: .*greater than or equal to 1\. Received: 0"),
         ("training.epochs", "many", r"training\.epochs: .*integer.*Received: 'many'"),
         ("optimizer.peak_learning_rate", float("nan"), r"optimizer\.peak_learning_rate: .*Received: nan"),
