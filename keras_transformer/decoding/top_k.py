@@ -11,7 +11,7 @@ def top_k(values, k):
     """What `tf.math.top_k` gives: of equal values the one that stands first is the larger.
 
     The k largest values lie in the k blocks with the largest maxima, and only these are sorted. On one core of a CPU
-    this takes a fifth of the time for 256 hypotheses and 8,000 tokens, and a seventh for 32,000;
+    this takes a sixth of the time for 256 hypotheses and 8,000 tokens, and a seventh for 32,000;
     `training/benchmarks/top_k.py` measures it.
 
     Args:
