@@ -64,7 +64,7 @@ class FixedShapes:
         return Hypotheses._make(part[:rows] if part.shape.rank == 1 else part[:rows, :wanted] for part in found)
 
     def _run(self, number, width, source_ids, options):
-        (source_length, length), found = self._shapes[number], None
+        source_length, length = self._shapes[number]
         rows = max(self._limits.cells // (width * (source_length + length)), 1)
         filled = {
             name: _padded(getattr(options, name), [rows, *shape[1:]], _FILL.get(name, 0))
@@ -80,8 +80,7 @@ class FixedShapes:
             return beam_search(self._ensemble, ids, options, width, length=length)
 
         compiled = tf.function(search, input_signature=[ids, specs], jit_compile=True, autograph=False)
-        found = compiled(_padded(source_ids, ids.shape, 0), fixed)
-        return Hypotheses._make(found)
+        return compiled(_padded(source_ids, ids.shape, 0), fixed)
 
     def _row_shapes(self, rows, length):
         per_row = {name: [rows] for name, spec in ROW_OPTIONS._asdict().items() if spec.shape.rank == 1}

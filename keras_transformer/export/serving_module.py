@@ -112,13 +112,7 @@ class ServingModule(tf.Module):
         options = dict(zip(ROW_OPTIONS, (beam_size, n_best, length_penalty, max_length), strict=True))
         prefix = tf.where(lines.is_first, tf.gather(target_prefix, lines.text), "")
         source_ids, is_cut = self._cut(self._source.tokenize(tf.gather(lines.line, rows)))
-        wanted = tf.reduce_max(tf.concat([n_best, [1]], 0))
-        count = tf.shape(lines.line)[:1]
-        message = (
-            f"`text` must have at most {_MOST_HYPOTHESES} lines, all texts together, divided by the largest `n_best`."
-        )
-        with tf.control_dependencies([refuse(count > _MOST_HYPOTHESES // wanted, message, count)]):
-            wanted = tf.identity(wanted)
+        wanted = _largest(n_best, tf.shape(lines.line)[:1])
 
         def finish(found, numbers):
             count, most = tf.shape(found.ids)[0], tf.shape(found.ids)[1]
@@ -240,3 +234,11 @@ class ServingModule(tf.Module):
             ids.append(tf.concat([tokens, tf.fill([tokens.nrows(), 1], EOS)], axis=1))
         with tf.control_dependencies(checks):
             return [side.with_flat_values(tf.identity(side.flat_values)) for side in ids]
+
+
+def _largest(n_best, lines):
+    """The most hypotheses that any text wants, if there is room for as many of each of so many lines, int32 [1]."""
+    wanted = tf.reduce_max(tf.concat([n_best, [1]], 0))
+    message = f"`text` must have at most {_MOST_HYPOTHESES} lines, all texts together, divided by the largest `n_best`."
+    with tf.control_dependencies([refuse(lines > _MOST_HYPOTHESES // wanted, message, lines)]):
+        return tf.identity(wanted)
