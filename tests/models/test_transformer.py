@@ -99,8 +99,16 @@ def test_saved_model_goes_on_in_a_fresh_process_as_if_it_had_never_stopped(tmp_p
     run_python(TRAIN_ON)
     model.fit(X, LABELS, verbose=0)
     trained = np.load(tmp_path / "trained.npz")
-    for ours, theirs in zip(model.get_weights(), trained.values(), strict=True):
-        np.testing.assert_allclose(theirs, ours, atol=1e-6)
+    for weight, ours, theirs in zip(model.weights, model.get_weights(), trained.values(), strict=True):
+        np.testing.assert_allclose(seen(weight.path, theirs), seen(weight.path, ours), atol=1e-6)
+
+
+def seen(path, values):
+    """Without the biases of keys: no softmax sees them, so their gradients are rounding, of which Adam makes steps."""
+    if not path.endswith("key_value/bias"):
+        return values
+    parts = np.split(values, 3 if path.endswith("query_key_value/bias") else 2)
+    return np.concatenate([*parts[:-2], parts[-1]])
 
 
 @pytest.mark.parametrize("way", [".keras", ".weights.h5", "config"])
