@@ -129,6 +129,7 @@ def evaluate(
 
 @app.command()
 def export(
+    context: typer.Context,
     model: Model,
     to: Annotated[Path, typer.Option(help="Folder of the model, saved_models/NAME; a version folder is made in it.")],
     version: Annotated[int | None, typer.Option(help="Number of the version; the next free one by default.")] = None,
@@ -161,6 +162,7 @@ def export(
     Example: keras-transformer export runs/demo --to saved_models/demo
     """
     from keras_transformer._checks import check_choice
+    from keras_transformer.checkpoints import load_preset
     from keras_transformer.export import ServingLimits, export_ctranslate2
     from keras_transformer.export.from_run import export_run
     from keras_transformer.export.saved_model import DTYPES
@@ -168,13 +170,7 @@ def export(
     check_choice("dtype", dtype, DTYPES)
     search = _search_options(options, beam_size=beam_size)
     if check_choice("format", kind, ("saved_model", "ctranslate2")) == "ctranslate2":
-        from keras_transformer.checkpoints import load_preset
-
-        of_other_format = {"version": version, "license": license, "score": score, "source": source}
-        given = [name for name, value in of_other_format.items() if value is not None]
-        given += ["dtype"] * (dtype != "float32") + ["xla-buckets"] * bool(xla_buckets) + ["set"] * bool(options)
-        if given:
-            raise ValueError(f"--format ctranslate2 takes --quantization alone. Received: --{', --'.join(given)}")
+        _refuse_options_but(context, "model", "to", "kind", "quantization")
         trained, source_tokenizer, target_tokenizer = load_preset(model)
         export_ctranslate2(to, trained, source_tokenizer, target_tokenizer, quantization)
         print(to)
@@ -240,6 +236,17 @@ def _search_options(options, **search):
     search.update(_parse(options or []))
     SearchOptions.of(**search)
     return search
+
+
+def _refuse_options_but(context, *names):
+    """Raises ValueError if others were given than a format has a use for."""
+    given = [
+        option.opts[-1]
+        for option in context.command.params
+        if option.name not in names and context.get_parameter_source(option.name).name == "COMMANDLINE"
+    ]
+    if given:
+        raise ValueError(f"--format ctranslate2 takes --quantization alone. Received: {', '.join(given)}")
 
 
 def _as_dict(translation):

@@ -40,7 +40,7 @@ class RowSearch:
         self._greedy = searches.begin(SearchOptions(beam_size=1))
         self._beam = searches.begin(SearchOptions(beam_size=2))
         self._fixed = search.rows([0], [[]], vocabulary_size)
-        self._vocabulary_size = vocabulary_size
+        self._banned, self._vocabulary_size = self._fixed.banned.nonzero()[0].astype("int32"), vocabulary_size
 
     def defaults(self, count):
         """The options that a request can give, by name, each [count]."""
@@ -89,7 +89,7 @@ class RowSearch:
             prefix_ids=prefix_ids,
             max_length=tf.where(max_length < self._limits.max_length, max_length, 0),
             # As a constant it would stand in the graph of each search, V bytes each.
-            banned=tf.reduce_any(tf.range(self._vocabulary_size)[:, None] == self._fixed.banned.nonzero()[0], axis=-1),
+            banned=tf.scatter_nd(self._banned[:, None], tf.ones_like(self._banned), [self._vocabulary_size]) > 0,
             **options,
             **{name: tf.repeat(getattr(self._fixed, name), count) for name in fixed},
         )

@@ -6,6 +6,7 @@ import pytest
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.searches import Searches
 from tests.decoding.models import SEED, padded, randomize, rows_of, shared_decoder
+from tests.memory import resident_bytes
 
 REQUESTS = int(os.environ.get("KERAS_TRANSFORMER_REQUESTS", "1000"))
 BATCHES = (
@@ -51,11 +52,6 @@ def test_forced_decoding_is_traced_once(searches):
         assert searches.memory_attention_weights(*ids).shape == shape
     for name in ("score", "attention"):
         assert searches.functions[name].experimental_get_tracing_count() == 1
-
-
-def resident_bytes():
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory of a process is read from /proc")

@@ -68,6 +68,7 @@ def test_export_for_ctranslate2(run_anything, preset, tmp_path):
         (["--max-beam-size", "99999999999"], "`max_beam_size` must be at most 10000"),
         (["--quantization", "int8"], "--quantization is for --format ctranslate2"),
         (["--format", "ctranslate2", "--dtype", "float16", "--version", "2"], "Received: --version, --dtype"),
+        (["--format", "ctranslate2", "--beam-size", "5", "--set", "n_best=2"], "Received: --beam-size, --set"),
         (["--source", "lonely.zh"], "Source and reference files go together"),
         (["--xla-buckets", "32,,64"], "--xla-buckets takes whole numbers"),
         (["--version", "-1"], "`version` must be a whole number of at least 1"),

@@ -19,6 +19,7 @@ from keras_transformer.export.card import read_card
 from keras_transformer.export.inspect import read_meta_graph
 from keras_transformer.models import TransformerConfig, transformer
 from tests.decoding.models import randomize
+from tests.memory import resident_bytes
 
 REQUESTS = int(os.environ.get("KERAS_TRANSFORMER_REQUESTS", "300"))
 TEXTS = ["我爱水课。", "", "你好\n\r\n我们想去北京。\r\n", " ​", "Hello </s> <unk> 🦁", "-", "水" * 40, "a\r\n", "x\ry"]
@@ -260,11 +261,6 @@ def test_one_row_at_a_time_gives_the_same_as_all_at_once(exported, signatures, t
         call(tf.saved_model.load(str(folder)).signatures["translate"], **request(texts, **options)),
         call(signatures["translate"], **request(texts, **options)),
     )
-
-
-def resident_bytes():
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory of a process is read from /proc")
