@@ -68,12 +68,13 @@ class ServingModule(tf.Module):
         arguments = [text, beam_size, n_best, length_penalty, max_length, prefix]
         # One graph for the two signatures that use it; as an attribute it would be saved a second time.
         translate_texts = tf.function(self._translate_texts, input_signature=arguments, autograph=False)
+        pairs = tf.function(self._pairs, input_signature=[text, target], autograph=False)
         inputs = {
             "serving_default": (functools.partial(self._serve, translate_texts), [text]),
             "translate": (functools.partial(self._translate, translate_texts), arguments),
             "decode": (self._decode, [tf.TensorSpec([None, None], tf.int32, "source_ids")]),
-            "score": (self._score, [text, target]),
-            "attention": (self._attention, [text, target]),
+            "score": (functools.partial(self._score, pairs), [text, target]),
+            "attention": (functools.partial(self._attention, pairs), [text, target]),
         }
         return {
             name: tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
@@ -175,8 +176,8 @@ class ServingModule(tf.Module):
         target_ids = target_ids[:, : tf.reduce_max(tf.concat([length, [0]], 0))]
         return {"target_ids": target_ids, "length": length, "score": score}
 
-    def _score(self, text, target):
-        source_ids, target_ids = self._pairs(text, target)
+    def _score(self, pairs, text, target):
+        source_ids, target_ids = pairs(text, target)
         length = tf.cast(target_ids.row_lengths(), tf.int32)
         longest = tf.maximum(tf.cast(source_ids.row_lengths(), tf.int32), length)
 
@@ -188,8 +189,8 @@ class ServingModule(tf.Module):
         (log_probability,) = in_chunks(run, tf.ones_like(length), longest, _SCORE_CELLS, outputs)
         return {"log_probability": log_probability, "length": length}
 
-    def _attention(self, text, target):
-        source_ids, target_ids = self._pairs(text, target)
+    def _attention(self, pairs, text, target):
+        source_ids, target_ids = pairs(text, target)
         lengths = [tf.cast(side.row_lengths(), tf.int32) for side in (source_ids, target_ids)]
         count = tf.shape(lengths[0])[:1]
         most_sources, most_targets = (tf.reduce_max(tf.concat([length, [0]], 0)) for length in lengths)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 # Where TensorFlow Serving looks for them, and the most that it takes.
 WARMUP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
-LENGTHS, _BATCH_SIZES = (4, 16, 48), (1, 8, 32)
+LENGTHS, _BATCH_SIZES = (4, 16, 48), (1, 8)
 
 
 def write_warmup(folder: Path, name: str, tokenizer, options: dict[str, Any], lengths: Sequence[int] = LENGTHS) -> None:

@@ -80,10 +80,14 @@ class TokenizerOptions(_Section):
 
 
 class Optimizer(_Section):
-    """Adam and its learning rate (section 5.3)."""
+    """The optimizer and its learning rate (section 5.3)."""
 
-    schedule: Literal["inverse_square_root", "noam"] = Field(
-        "inverse_square_root", description="Warm-up to a peak and decay; noam computes the peak from the width."
+    name: Literal["adam", "muon"] = Field(
+        "adam", description="The paper's Adam; or Muon, which needs fewer updates and leaves to Adam what is no matrix."
+    )
+    schedule: Literal["inverse_square_root", "noam", "cosine"] = Field(
+        "inverse_square_root",
+        description="Warm-up to a peak and decay; noam computes the peak from the width, cosine ends at 0.",
     )
     peak_learning_rate: float = Field(0.001, gt=0, description="Rate at the end of the warm-up; not for noam.")
     scale: float = Field(1.0, gt=0, description="Factor of the rate; for noam only.")

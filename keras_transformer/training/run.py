@@ -31,9 +31,9 @@ from keras_transformer.decoding import Translator
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
-from keras_transformer.schedules import InverseSquareRootSchedule, NoamSchedule
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
+from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe, load_recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
 
@@ -95,10 +95,10 @@ class Run:
         keras.config.set_dtype_policy(training.precision)
         train, validation, validation_pairs = self._read_data()
         with self._strategy.scope():
-            model = self._make_model()
-            callbacks, backup = self._callbacks(model, validation_pairs, train)
+            steps = training.steps_per_epoch or train.steps_per_epoch
+            model = self._make_model(steps)
+            callbacks, backup = self._callbacks(model, validation_pairs, steps)
             done = backup.restore(model)
-            steps = backup.steps_per_epoch
             self._say(
                 f"{model.count_params():,} parameters, {len(train.corpus):,} pairs, {train.steps_per_epoch:,} batches "
                 f"a pass, {steps:,} updates an epoch, {training.epochs} epochs"
@@ -180,19 +180,12 @@ class Run:
                     f"{self.recipe.training.init_from} than in {self.folder}"
                 )
 
-    def _make_model(self):
+    def _make_model(self, steps_per_epoch):
         recipe, training = self.recipe, self.recipe.training
         model = transformer(recipe.transformer_config(*(tokenizer.vocabulary_size for tokenizer in self._tokenizers)))
-        options = recipe.optimizer
-        if options.schedule == "noam":
-            rate = NoamSchedule(model.config.model_dim, options.warmup_steps, options.scale)
-        else:
-            rate = InverseSquareRootSchedule(options.peak_learning_rate, options.warmup_steps)
-        arguments = options.model_dump(include={"beta_1", "beta_2", "epsilon", "global_clipnorm"})
-        if options.ema_momentum:
-            arguments.update(use_ema=True, ema_momentum=options.ema_momentum)
+        updates = training.epochs * steps_per_epoch
         model.compile(
-            optimizer=keras.optimizers.Adam(rate, **arguments),
+            optimizer=make_optimizer(recipe.optimizer, model.config.model_dim, updates),
             loss=MaskedCrossentropy(label_smoothing=training.label_smoothing),
             metrics=[MaskedAccuracy(), Perplexity()],
             jit_compile=training.jit_compile,
@@ -215,7 +208,7 @@ class Run:
         load_weights(bare, weights)
         model.set_weights(bare.get_weights())
 
-    def _callbacks(self, model, validation_pairs, train):
+    def _callbacks(self, model, validation_pairs, steps_per_epoch):
         training, chief = self.recipe.training, self._worker == 0
         translator = Translator(model, *self._tokenizers)
         mode = "min" if training.monitor == "val_loss" else "max"
@@ -244,7 +237,7 @@ class Run:
         ]
         backup = Backup(
             self.folder / "backup",
-            training.steps_per_epoch or train.steps_per_epoch,
+            steps_per_epoch,
             callbacks,
             seed=training.seed,
             read_only=not chief,
