@@ -90,7 +90,8 @@ def _compact_nodes(function, renamed):
             renamed[node.name] = renamed[f"{node.name}:output:0"].partition(":")[0]
             continue
         original, node = node.name, type(node).FromString(node.SerializeToString())
-        _rename(node, {**renamed, original: ""})
+        renamed[original] = ""
+        _rename(node, renamed)
         key = node.SerializeToString(deterministic=True)
         if key in names:
             renamed[original] = names[key]
@@ -108,7 +109,7 @@ def _compact_nodes(function, renamed):
 
 def _shorten_results(function):
     """Gives the results of a `FunctionDef`, which callers know by their order, short names."""
-    results, controls = dict(function.ret), dict(function.control_ret)
+    results, controls = dict(function.ret), sorted(set(function.control_ret.values()))
     function.ret.clear()
     function.control_ret.clear()
     for number, argument in enumerate(function.signature.output_arg):
@@ -116,7 +117,7 @@ def _shorten_results(function):
         argument.ClearField("handle_data")
         function.ret[argument.name] = reference
     del function.signature.control_output[:]
-    for number, node in enumerate(dict.fromkeys(controls.values())):
+    for number, node in enumerate(controls):
         function.control_ret[_short(number)] = node
         function.signature.control_output.append(_short(number))
 
