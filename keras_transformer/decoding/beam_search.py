@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
+from keras_transformer.decoding.loop import run_search
 from keras_transformer.decoding.step import EncodedSources, Ensemble, reorder
 from keras_transformer.decoding.top_k import top_k
 from keras_transformer.decoding.walk import best_first
@@ -37,12 +39,7 @@ def beam_search(
     """
     width = tf.reduce_max(options.beam_size) if width is None else width
     search = _Search(ensemble, source_ids, options, width, groups, length)
-    index, _, state = tf.while_loop(
-        lambda index, caches, state: ~tf.reduce_all(state.done),
-        search.step,
-        (0, search.sources.caches, search.start()),
-        shape_invariants=(tf.TensorShape([]), search.sources.cache_shapes(), search.shapes()),
-    )
+    index, state = run_search(search, fixed=length > 0)
     return search.results(state.finished, None if length else index)
 
 
@@ -66,16 +63,27 @@ class _State(NamedTuple):
 
 
 class _Search:
+    """The `Search` of beams."""
+
     def __init__(self, ensemble, source_ids, options, width, groups, length):
-        self._ensemble, self._groups, self._width, self._length = ensemble, groups, width, length
-        self._shared, self._batch = options, tf.shape(source_ids)[0]
-        self.sources = EncodedSources(ensemble, source_ids, groups * width, length)
+        self._ensemble, self._groups, self._width = ensemble, groups, width
+        sources = EncodedSources(ensemble, source_ids, groups * width, length)
         limits = options.limits(source_ids, length or ensemble.max_length)
+        self.caches, self._longest = sources.caches, length or tf.reduce_max(limits)
+        self._set(limits, options, sources)
+
+    def _set(self, limits, options, sources):
+        self.given, self._sources = (limits, options.of_rows(), sources.tensors), sources
+        self._shared, self._batch = options, tf.size(limits)
         # From here on each group of a source is a row.
-        self._limits = tf.repeat(limits, groups)
-        self._options = options.repeat(groups)
-        self._rows, self._longest = tf.shape(self._limits)[0], length or tf.reduce_max(limits)
-        self._slots = tf.range(width) < self._options.beam_size[:, None]
+        self._limits, self._options = tf.repeat(limits, self._groups), options.repeat(self._groups)
+        self._rows = tf.size(self._limits)
+        self._slots = tf.range(self._width) < self._options.beam_size[:, None]
+
+    def with_given(self, given):
+        other, (limits, options, tensors) = copy.copy(self), given
+        other._set(limits, self._shared._replace(**options), self._sources.with_tensors(tensors))
+        return other
 
     def start(self):
         ids = tf.zeros((self._rows, self._width, self._longest), tf.int32)
@@ -88,13 +96,9 @@ class _Search:
         finished = _Finished(ids, log_probability, score, tf.zeros_like(score, tf.bool))
         return _State(ids, rank, log_probability, done, finished)
 
-    def shapes(self):
-        ids, row = tf.TensorShape([None, None, self._length or None]), tf.TensorShape([None, None])
-        return _State(ids, row, row, tf.TensorShape([None]), _Finished(ids, row, row, row))
-
     def step(self, index, caches, state):
         last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
-        logits, caches = self.sources.step(tf.reshape(last, (self._batch, -1)), caches, index)
+        logits, caches = self._sources.step(tf.reshape(last, (self._batch, -1)), caches, index)
         logits = tf.reshape(logits, (self._rows, self._width, logits.shape[-1]))
         normalizer = self._ensemble.normalizer(logits)
         allowed = constrain(logits, lambda: normalizer, state.ids, index, self._options)

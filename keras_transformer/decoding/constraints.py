@@ -87,10 +87,12 @@ class RowOptions(NamedTuple):
         """The options of some of the rows, by their numbers, int32 [n]."""
         return self._of_rows(lambda part: tf.gather(part, rows))
 
+    def of_rows(self) -> dict[str, Any]:
+        """The options that each row has its own of, by name."""
+        return {name: part for name, part in self._asdict().items() if name not in _OF_ALL_ROWS}
+
     def _of_rows(self, function):
-        return self._replace(
-            **{name: function(part) for name, part in self._asdict().items() if name not in _OF_ALL_ROWS}
-        )
+        return self._replace(**{name: function(part) for name, part in self.of_rows().items()})
 
     def length_divisor(self, length):
         """What a log-probability is divided by: for lengths that broadcast against [B,1], as float32."""
@@ -125,8 +127,14 @@ def constrain(logits, normalizer, ids, index, options: RowOptions):
         ),
         lambda: changed,
     )
-    early = (index + 1 < options.min_length)[:, None] & (tf.range(vocabulary_size) == EOS)
-    changed += tf.where(options.banned | early, NEVER, 0.0)[:, None]
+    flat = tf.reshape(changed, (-1, vocabulary_size)) + tf.where(options.banned, NEVER, 0.0)
+    changed = tf.reshape(flat, tf.shape(logits))
+    early = index + 1 < options.min_length
+    changed = tf.cond(
+        tf.reduce_any(early),
+        lambda: tf.where(early[:, None, None] & (tf.range(vocabulary_size) == EOS), NEVER, changed),
+        lambda: changed,
+    )
     return _force_prefix(changed, logits, options.prefix_ids, index)
 
 

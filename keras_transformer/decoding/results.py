@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
+
+from keras_transformer.decoding.texts import join_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,3 +72,20 @@ class Attention:
     source_tokens: tuple[str, ...]
     target_tokens: tuple[str, ...]
     weights: np.ndarray
+
+
+def joined(lines: Sequence[Sequence[Hypothesis]], ends: Sequence[str]) -> Translation:
+    """The translation of a text from the hypotheses of its lines, and what stands between these."""
+    count = max(map(len, lines))
+    hypotheses = []
+    for k in range(count):
+        parts = [line[min(k, len(line) - 1)] for line in lines]
+        hypotheses.append(
+            Hypothesis(
+                join_lines([part.text for part in parts], ends),
+                sum(part.score for part in parts),
+                any(part.truncated for part in parts),
+                tuple(itertools.chain.from_iterable(part.token_ids for part in parts)),
+            )
+        )
+    return Translation(**dataclasses.asdict(hypotheses[0]), n_best=tuple(hypotheses))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -38,7 +39,9 @@ class Ensemble:
         """What to subtract from the logits of a step for log-probabilities: [...,V] -> [...,1]."""
         if len(self.models) > 1:
             return tf.zeros_like(logits[..., :1])  # They are log-probabilities already.
-        return tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
+        # Of two axes: TensorFlow's CPU kernels subtract a maximum from a third one ten times slower.
+        flat = tf.reduce_logsumexp(tf.reshape(logits, (-1, logits.shape[-1])), axis=-1)
+        return tf.reshape(flat, tf.concat([tf.shape(logits)[:-1], [1]], 0))
 
     def encode(self, number: int, source_ids):
         """The keys and values of a model's decoder blocks for sources, int32 [B,S]: an `AttentionCache` for each."""
@@ -58,8 +61,8 @@ class Ensemble:
             fixed: Whether the caches have a fixed length.
 
         Returns:
-            The triple `(logits, weights, caches)`: [N,T,V], the attention to the source of each block,
-            [B,H,(N/B)*T,S], and the caches with T positions more.
+            The triple `(hidden, weights, caches)`: the decoder's output, [N,T,D], the attention to the source of each
+            block, [B,H,(N/B)*T,S], and the caches with T positions more.
         """
         model, new_caches, weights = self.models[number], [], []
         x = model.target_embedding(ids, start_index=index)
@@ -68,10 +71,17 @@ class Ensemble:
             x, attention, new_cache = block.step(x, block_cache, index if fixed else None, memory_mask=source_mask)
             new_caches.append(new_cache.target)
             weights.append(attention)
-        if model.decoder_norm:
-            x = model.decoder_norm(x)
-        project = model.output_projection
-        return (project(x) if project else model.target_embedding(x, reverse=True)), weights, new_caches
+        return (model.decoder_norm(x) if model.decoder_norm else x), weights, new_caches
+
+    def projection(self, number: int) -> Callable:
+        """The last linear map of a model, [N,D] -> [N,V], made ready for many steps."""
+        model = self.models[number]
+        if model.output_projection:
+            return model.output_projection
+        # Transposed once: a product with a transposed matrix takes twice the time, and is most of a step.
+        embeddings = model.target_embedding.token_embedding.embeddings
+        kernel = tf.transpose(tf.cast(embeddings, model.target_embedding.compute_dtype))
+        return lambda hidden: tf.matmul(hidden, kernel)
 
 
 def _vocabulary_sizes(model):
@@ -100,11 +110,23 @@ class EncodedSources:
         self._ensemble, self._fixed = ensemble, length > 0
         self._mask = tf.not_equal(source_ids, 0)
         rows = tf.shape(source_ids)[0] * width
+        self._projections = [ensemble.projection(number) for number in range(len(ensemble.models))]
         self._memories = [ensemble.encode(number, source_ids) for number in range(len(ensemble.models))]
         self.caches = [
             [block.self_attention.empty_cache(rows, length) for block in model.decoder_blocks]
             for model in ensemble.models
         ]
+
+    @property
+    def tensors(self):
+        """What the steps read of the sources, each with B rows."""
+        return self._mask, self._memories
+
+    def with_tensors(self, tensors) -> EncodedSources:
+        """The same for other sources, by their `tensors`."""
+        other = copy.copy(self)
+        other._mask, other._memories = tensors
+        return other
 
     def step(self, ids, caches, index):
         """The logits at position `index`.
@@ -120,7 +142,7 @@ class EncodedSources:
         """
         rows, width = tf.shape(ids)[0], tf.shape(ids)[1]
         results = self._decode(tf.reshape(ids, (-1, 1)), caches, index)
-        logits = [tf.cast(logits[:, -1], tf.float32) for logits, _, _ in results]
+        logits = [self._logits(number, hidden[:, -1]) for number, (hidden, _, _) in enumerate(results)]
         if len(logits) > 1:
             logits = [tf.add_n([tf.nn.log_softmax(one) for one in logits]) / len(logits)]
         return tf.reshape(logits[0], (rows, width, logits[0].shape[-1])), [caches for _, _, caches in results]
@@ -136,22 +158,18 @@ class EncodedSources:
             decoder block, a list of [B,H,T,S].
         """
         results = self._decode(ids, self.caches, tf.constant(0))
-        return [(tf.cast(logits, tf.float32), weights) for logits, weights, _ in results]
+        return [(self._logits(number, hidden), weights) for number, (hidden, weights, _) in enumerate(results)]
+
+    def _logits(self, number, hidden):
+        """[...,D] -> float32 [...,V]."""
+        flat = tf.cast(self._projections[number](tf.reshape(hidden, (-1, hidden.shape[-1]))), tf.float32)
+        return tf.reshape(flat, tf.concat([tf.shape(hidden)[:-1], tf.shape(flat)[1:]], 0))
 
     def _decode(self, ids, caches, index):
         return [
             self._ensemble.decode(number, ids, caches[number], memories, self._mask, index, self._fixed)
             for number, memories in enumerate(self._memories)
         ]
-
-    def cache_shapes(self):
-        """Shapes of `caches` for `tf.while_loop`, which must know what grows."""
-
-        def shape(cache):
-            length = cache.shape[2] if self._fixed else None
-            return tf.TensorShape([None, cache.shape[1], length, cache.shape[3]])
-
-        return tf.nest.map_structure(shape, self.caches)
 
 
 def reorder(caches, parents):

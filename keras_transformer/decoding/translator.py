@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,12 +10,13 @@ from typing import Any
 
 from keras_transformer._checks import check_positive
 from keras_transformer.decoding.constraints import EOS, Hypotheses
+from keras_transformer.decoding.in_flight import in_flight
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.progress import progress_bar
-from keras_transformer.decoding.results import Attention, ForcedScore, Hypothesis, Translation
+from keras_transformer.decoding.results import Attention, ForcedScore, Hypothesis, Translation, joined
 from keras_transformer.decoding.searches import Searches
 from keras_transformer.decoding.step import Ensemble
-from keras_transformer.decoding.texts import batches_by_length, is_blank, join_lines, one_line, padded, split_lines
+from keras_transformer.decoding.texts import batches_by_length, is_blank, one_line, padded, split_lines
 
 # Texts that are sorted by length together: enough for full batches, few enough not to wait for long.
 _WINDOW = 2_000
@@ -253,7 +253,7 @@ class Translator:
                     ends.append(between)
                 results = iter(self._translate_lines(lines, search, batch_tokens, advance))
                 for between in ends:
-                    yield _joined([next(results) for _ in range(len(between) + 1)], between)
+                    yield joined([next(results) for _ in range(len(between) + 1)], between)
 
     def _translate_lines(self, lines, search, batch_tokens, advance: Callable[[int], None]):
         """The hypotheses of each line, `(number of its text, place in it, line)`."""
@@ -261,18 +261,23 @@ class Translator:
         sources = [([], False) if is_blank(line) else self._with_eos(self._source.encode(line)) for *_, line in lines]
         run = self._searches.begin(search)
         advance(sum(place == 0 and not ids for (_, place, _), (ids, _) in zip(lines, sources, strict=True)))
-        for batch in batches_by_length([len(ids) for ids, _ in sources], max(1, batch_tokens // search.width)):
+        batches = batches_by_length([len(ids) for ids, _ in sources], max(1, batch_tokens // search.width))
+
+        def translate(batch):
             numbers, places, _ = zip(*(lines[i] for i in batch), strict=True)
             prefixes = [
                 self._target.encode(search.of_text("target_prefix", number)) if place == 0 else []
                 for number, place in zip(numbers, places, strict=True)
             ]
             rows = search.rows(numbers, prefixes, self._target.vocabulary_size)
-            found = Hypotheses(*(part.numpy() for part in run(padded([sources[i][0] for i in batch]), rows)))
+            return Hypotheses(*(part.numpy() for part in run(padded([sources[i][0] for i in batch]), rows)))
+
+        # What a sampler draws depends on the order of batches.
+        for batch, found in zip(batches, in_flight(translate, batches, 1 if search.sampler else None), strict=True):
             for row, i in enumerate(batch):
                 wanted, cut = search.of_text("n_best", lines[i][0]), sources[i][1]
                 results[i] = self._hypotheses(found, row, min(found.count[row], wanted), cut)
-            advance(sum(place == 0 for place in places))
+            advance(sum(lines[i][1] == 0 for i in batch))
         return results
 
     def _hypotheses(self, found, row, count, cut):
@@ -284,20 +289,3 @@ class Translator:
                 Hypothesis(one_line(self._target.decode(ids)), float(found.score[row, k]), truncated, tuple(ids))
             )
         return hypotheses
-
-
-def _joined(lines, ends):
-    """The translation of a text from the hypotheses of its lines."""
-    count = max(map(len, lines))
-    hypotheses = []
-    for k in range(count):
-        parts = [line[min(k, len(line) - 1)] for line in lines]
-        hypotheses.append(
-            Hypothesis(
-                join_lines([part.text for part in parts], ends),
-                sum(part.score for part in parts),
-                any(part.truncated for part in parts),
-                tuple(itertools.chain.from_iterable(part.token_ids for part in parts)),
-            )
-        )
-    return Translation(**dataclasses.asdict(hypotheses[0]), n_best=tuple(hypotheses))

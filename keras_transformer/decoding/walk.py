@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
+from keras_transformer.decoding.loop import run_search
 from keras_transformer.decoding.step import EncodedSources, Ensemble
+from keras_transformer.decoding.top_k import top_k
 
 
 def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=True, length=0) -> Hypotheses:
@@ -23,7 +28,7 @@ def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=Tr
     """
 
     def choose(logits):
-        return tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return top_k(logits, 1)[1][..., 0]  # Sooner than tf.argmax.
 
     return walk(ensemble, source_ids, options, choose, 1, scores, length)
 
@@ -38,38 +43,58 @@ def walk(
     length: int = 0,
 ) -> Hypotheses:
     """As `greedy_search`, for `width` hypotheses of each source whose tokens `choose` takes: [B,W,V] -> int32 [B,W]."""
-    sources = EncodedSources(ensemble, source_ids, width, length)
-    limits = options.limits(source_ids, length or ensemble.max_length)
-    rows, longest = tf.shape(source_ids)[0], length or tf.reduce_max(limits)
-    finished = tf.broadcast_to((limits == 0)[:, None], (rows, width))
+    search = _Walk(ensemble, source_ids, options, choose, width, scores, length)
+    index, state = run_search(search, fixed=length > 0)
+    return _results(state.ids if length else state.ids[..., :index], state.log_probability, search.limits, options)
 
-    def step(index, ids, log_probability, finished, caches):
-        last = tf.where(index == 0, BOS, tf.gather(ids, tf.maximum(index - 1, 0), axis=-1))
-        logits, caches = sources.step(last, caches, index)
-        allowed = constrain(logits, lambda: ensemble.normalizer(logits), ids, index, options)
-        tokens = choose(allowed)
+
+class _State(NamedTuple):
+    """The hypotheses, and whether they are finished."""
+
+    ids: Any  # [B,W,L]
+    log_probability: Any  # [B,W]
+    done: Any  # [B,W]
+
+
+class _Walk:
+    """The `Search` of independent hypotheses, W for each source."""
+
+    def __init__(self, ensemble, source_ids, options, choose, width, scores, length):
+        self._ensemble, self._choose, self._width, self._scores = ensemble, choose, width, scores
+        sources = EncodedSources(ensemble, source_ids, width, length)
+        limits = options.limits(source_ids, length or ensemble.max_length)
+        self.caches, self._longest = sources.caches, length or tf.reduce_max(limits)
+        self._set(limits, options, sources)
+
+    def _set(self, limits, options, sources):
+        self.given = (limits, options.of_rows(), sources.tensors)
+        self.limits, self._options, self._sources = limits, options, sources
+
+    def with_given(self, given):
+        other, (limits, options, tensors) = copy.copy(self), given
+        other._set(limits, self._options._replace(**options), self._sources.with_tensors(tensors))
+        return other
+
+    def start(self):
+        shape = tf.stack([tf.size(self.limits), self._width])
+        ids = tf.zeros(tf.concat([shape, [self._longest]], 0), tf.int32)
+        return _State(ids, tf.zeros(shape), tf.broadcast_to((self.limits == 0)[:, None], shape))
+
+    def step(self, index, caches, state):
+        last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
+        logits, caches = self._sources.step(last, caches, index)
+        normalizer = functools.partial(self._ensemble.normalizer, logits)
+        allowed = constrain(logits, normalizer, state.ids, index, self._options)
+        tokens = self._choose(allowed)
         stuck = tf.gather(allowed, tokens, batch_dims=2) == NEVER
-        tokens = tf.where(finished, 0, tf.where(stuck, EOS, tokens))
-        if scores:
-            gained = tf.gather(logits, tokens, batch_dims=2) - ensemble.normalizer(logits)[..., 0]
-            log_probability += tf.where(finished, 0.0, gained)
-        ids = tf.where(tf.range(longest) == index, tokens[..., None], ids)
-        finished |= (tokens == EOS) | (index + 1 >= limits)[:, None]
-        return index + 1, ids, log_probability, finished, caches
-
-    index, ids, log_probability, _, _ = tf.while_loop(
-        lambda index, ids, log_probability, finished, caches: ~tf.reduce_all(finished),
-        step,
-        (0, tf.zeros((rows, width, longest), tf.int32), tf.zeros((rows, width)), finished, sources.caches),
-        shape_invariants=(
-            tf.TensorShape([]),
-            tf.TensorShape([None, None, length or None]),
-            tf.TensorShape([None, None]),
-            tf.TensorShape([None, None]),
-            sources.cache_shapes(),
-        ),
-    )
-    return _results(ids if length else ids[..., :index], log_probability, limits, options)
+        tokens = tf.where(state.done, 0, tf.where(stuck, EOS, tokens))
+        log_probability = state.log_probability
+        if self._scores:
+            gained = tf.gather(logits, tokens, batch_dims=2) - normalizer()[..., 0]
+            log_probability += tf.where(state.done, 0.0, gained)
+        ids = tf.where(tf.range(self._longest) == index, tokens[..., None], state.ids)
+        done = state.done | (tokens == EOS) | (index + 1 >= self.limits)[:, None]
+        return index + 1, caches, _State(ids, log_probability, done)
 
 
 def _results(ids, log_probability, limits, options):

@@ -50,15 +50,6 @@ def test_ensemble_gives_the_mean_of_log_probabilities(rng):
     np.testing.assert_allclose(tf.nn.log_softmax(logits), logits - Ensemble(models[:1]).normalizer(logits), atol=1e-5)
 
 
-def test_caches_keep_their_shapes_as_the_loop_is_told():
-    model = random_model(9, decoder_layers=1)
-    for length in (0, 6):
-        sources = EncodedSources(Ensemble([model]), padded(SOURCES), 2, length)
-        _, caches = sources.step(tf.fill((3, 2), 2), sources.caches, tf.constant(0))
-        for shape, cache in zip(*map(tf.nest.flatten, (sources.cache_shapes(), caches)), strict=True):
-            assert shape.is_compatible_with(cache.shape) and cache.shape[0] == 6
-
-
 def test_memory_of_a_source_is_shared_by_its_hypotheses():
     sources = EncodedSources(Ensemble([random_model(9)]), padded(SOURCES), 4)
     assert {part.shape[0] for part in tf.nest.flatten(sources._memories)} == {3}
