@@ -52,10 +52,12 @@ def run_search(search: Search, fixed: bool = False):
     def go_on(index, rows, given, caches, state, whole):
         count = tf.size(rows)
         index, caches, state = _steps(search.with_given(given), (index, caches, state), count, count * 3 // 4)
-        whole = tf.nest.map_structure(lambda all_rows, part: _put(all_rows, part, rows, sources), whole, state)
-        left = tf.where(~_all_done(state, count))[:, 0]
-        rest = tf.nest.map_structure(lambda part: _take(part, left, count), (rows, given, caches, state))
-        return index, *rest, whole
+        places = _rows_of(rows, state, count)[:, None]
+        whole = tf.nest.map_structure(
+            lambda all_rows, part: tf.tensor_scatter_nd_update(all_rows, places, part), whole, state
+        )
+        left = tf.cast(tf.where(~_all_done(state, count))[:, 0], tf.int32)
+        return index, tf.gather(rows, left), *(_take(parts, left, count) for parts in (given, caches, state)), whole
 
     variables = (start[0], tf.range(sources), search.given, *start[1:], start[2])
     index, *_, state = tf.while_loop(
@@ -82,19 +84,16 @@ def _all_done(state, sources):
     return tf.reduce_all(tf.reshape(state.done, (sources, -1)), axis=-1)
 
 
-def _take(part, left, sources):
+def _rows_of(sources, parts, count):
+    """The rows that some of the sources have in tensors of `count` sources, int32 [rows]."""
+    times = tf.shape(tf.nest.flatten(parts)[-1])[0] // count
+    return tf.reshape(sources[:, None] * times + tf.range(times), [-1])
+
+
+def _take(parts, left, count):
     """The rows of the sources that are left."""
-    shape = tf.shape(part)
-    rows = tf.gather(tf.reshape(part, (sources, -1)), left)
-    return tf.reshape(rows, tf.concat([shape[:1] // sources * tf.size(left), shape[1:]], 0))
-
-
-def _put(whole, part, rows, sources):
-    """All rows, with those of some sources in their places."""
-    flat = tf.reshape(whole, (sources, -1))
-    return tf.reshape(
-        tf.tensor_scatter_nd_update(flat, rows[:, None], tf.reshape(part, (tf.size(rows), -1))), tf.shape(whole)
-    )
+    rows = _rows_of(left, parts, count)
+    return tf.nest.map_structure(lambda part: tf.gather(part, rows), parts)
 
 
 def _any_shape(part, fixed=False):

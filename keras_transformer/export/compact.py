@@ -12,7 +12,14 @@ from tensorflow.python.framework import op_def_registry
 _DIGITS = string.digits + string.ascii_lowercase
 # Notes of the program that wrote the graph: shapes that whoever loads it infers anew, and what was tied together when
 # it was made.
-_NOTES = ("_output_shapes", "_class", "_has_manual_control_dependencies", "_user_specified_name", "debug_name")
+_NOTES = (
+    "_output_shapes",
+    "output_shapes",
+    "_class",
+    "_has_manual_control_dependencies",
+    "_user_specified_name",
+    "debug_name",
+)
 
 
 def compact_saved_model(folder: Path) -> None:
@@ -35,6 +42,8 @@ def compact_saved_model(folder: Path) -> None:
             renamed = _shorten_arguments(function, function.signature.name in called_from_python)
             _compact_nodes(function, renamed)
             _shorten_results(function)
+        while _merge_functions(meta_graph.graph_def, called_from_python):
+            pass
     path.write_bytes(saved.SerializeToString(deterministic=True))
 
 
@@ -120,6 +129,29 @@ def _shorten_results(function):
     for number, node in enumerate(controls):
         function.control_ret[_short(number)] = node
         function.signature.control_output.append(_short(number))
+
+
+def _merge_functions(graph, called_from_python):
+    """Drops functions that are like another, and calls that one; says whether there were any.
+
+    Those that called the two may be alike now.
+    """
+    names: dict[bytes, str] = {}
+    renamed = {}
+    for function in graph.library.function:
+        name, function.signature.name = function.signature.name, ""
+        kept = names.setdefault(function.SerializeToString(deterministic=True), name)
+        function.signature.name = name
+        if kept != name and name not in called_from_python:
+            renamed[name] = kept
+    functions = [function for function in graph.library.function if function.signature.name not in renamed]
+    for node in (*graph.node, *(node for function in functions for node in function.node_def)):
+        for value in node.attr.values():
+            for called in (value.func,) if value.HasField("func") else value.list.func:
+                called.name = renamed.get(called.name, called.name)
+    del graph.library.function[:]
+    graph.library.function.extend(functions)
+    return bool(renamed)
 
 
 def _in_order(nodes, by_name):
