@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape
-from keras_transformer.layers.projection import projection
+from keras_transformer.layers.projection import positions, projection
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -80,13 +80,13 @@ class FeedForward(keras.layers.Layer):
         self.output_projection = projection(self, "output", self.intermediate_dim, width)
 
     def call(self, inputs, training=None):
-        x = self.intermediate_projection(inputs)
+        x = self.intermediate_projection(positions(inputs))
         if self.gated:
             x, gate = ops.split(x, 2, axis=-1)
             x = ops.multiply(self.activation(x), gate)
         else:
             x = self.activation(x)
-        return self.output_projection(self._dropout(x, training=training))
+        return ops.reshape(self.output_projection(self._dropout(x, training=training)), ops.shape(inputs))
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape, known_integer
 from keras_transformer.layers.masks import MASKED_SCORE, check_mask, merge_masks
-from keras_transformer.layers.projection import projection
+from keras_transformer.layers.projection import positions, projection
 
 
 class AttentionCache(NamedTuple):
@@ -152,7 +152,10 @@ class MultiHeadAttention(keras.layers.Layer):
         if value is None:
             projected, cache = self._project_self(query)
         else:
-            projected, cache = self._split(self.query_projection(query), query, self.key_dim), self.project(value, key)
+            projected, cache = (
+                self._split(self.query_projection(positions(query)), query, self.key_dim),
+                self.project(value, key),
+            )
         allowed = merge_masks(padding, attention_mask, use_causal_mask, ops.shape(query)[1], ops.shape(cache.key)[2])
         output, weights = self._attend(projected, cache, allowed, training)
         return (output, weights) if return_attention_scores else output
@@ -186,10 +189,10 @@ class MultiHeadAttention(keras.layers.Layer):
         self._check_kind(value, key)
         if key is not None:
             return AttentionCache(
-                self._split(self.key_projection(key), key, self.key_dim),
-                self._split(self.value_projection(value), value),
+                self._split(self.key_projection(positions(key)), key, self.key_dim),
+                self._split(self.value_projection(positions(value)), value),
             )
-        keys, values = ops.split(self.key_value_projection(value), [self.num_heads * self.key_dim], axis=-1)
+        keys, values = ops.split(self.key_value_projection(positions(value)), [self.num_heads * self.key_dim], axis=-1)
         return AttentionCache(self._split(keys, value, self.key_dim), self._split(values, value))
 
     def attend(self, query, cache: AttentionCache, mask=None):
@@ -208,7 +211,7 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(f"`attend` is for attention over another sequence. Received: layer '{self.name}'")
         check_mask(mask, "padding mask", [(query.shape[0], cache.key.shape[2])])
         allowed = merge_masks((mask,), None, False, ops.shape(query)[1], ops.shape(cache.key)[2])
-        return self._attend(self._split(self.query_projection(query), query, self.key_dim), cache, allowed)
+        return self._attend(self._split(self.query_projection(positions(query)), query, self.key_dim), cache, allowed)
 
     def empty_cache(self, batch_size, length: int = 0) -> AttentionCache:
         """Makes the cache that `step` starts from.
@@ -269,17 +272,17 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _project_self(self, query):
         keys = self.num_heads * self.key_dim
-        queries, key, value = ops.split(self.query_key_value_projection(query), [keys, 2 * keys], axis=-1)
+        queries, key, value = ops.split(self.query_key_value_projection(positions(query)), [keys, 2 * keys], axis=-1)
         cache = AttentionCache(self._split(key, query, self.key_dim), self._split(value, query))
         return self._split(queries, query, self.key_dim), cache
 
     def _split(self, x, sequence, width=None):
-        """[B,T,H*width] -> [B,H,T,width]; B and T are those of `sequence`, [B,T,any width].
-
-        Those of `x` they are as well, but there the conversion to ONNX loses them.
-        """
-        heads = ops.reshape(x, (*ops.shape(sequence)[:2], self.num_heads, width or self.value_dim))
-        return ops.transpose(heads, (0, 2, 1, 3))
+        """[B*T,H*width] -> [B,H,T,width]; B and T are those of `sequence`, [B,T,any width]."""
+        batch, length = ops.shape(sequence)[:2]
+        width = width or self.value_dim
+        if sequence.shape[1] == 1:  # A step of decoding: there is nothing to be moved.
+            return ops.reshape(x, (batch, self.num_heads, 1, width))
+        return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, width)), (0, 2, 1, 3))
 
     def _attend(self, query, cache, allowed, training=False):
         """Formula 1 on projected heads: [B,H,T,K] queries -> [B,T,D] output and [B,H,T,S] weights."""
@@ -295,9 +298,11 @@ class MultiHeadAttention(keras.layers.Layer):
             weights = ops.where(allowed, weights, 0.0)  # A row without any allowed key was uniform.
         weights = ops.cast(weights, self.compute_dtype)
         context = ops.matmul(self._dropout(weights, training=training), cache.value)
-        context = ops.transpose(context, (0, 2, 1, 3))
-        context = ops.reshape(context, (*ops.shape(context)[:2], self.num_heads * self.value_dim))
-        return self.output_projection(context), weights
+        batch, _, length, _ = ops.shape(context)
+        if context.shape[2] != 1:
+            context = ops.transpose(context, (0, 2, 1, 3))
+        output = self.output_projection(ops.reshape(context, (-1, self.num_heads * self.value_dim)))
+        return ops.reshape(output, (batch, length, output.shape[-1])), weights
 
     def compute_output_spec(
         self,
