@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -10,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
 from keras_transformer.decoding.loop import run_search
 from keras_transformer.decoding.step import EncodedSources, Ensemble, reorder
-from keras_transformer.decoding.top_k import top_k
+from keras_transformer.decoding.top_k import block_maxima, top_k
 from keras_transformer.decoding.walk import best_first
 
 
@@ -69,7 +70,7 @@ class _Search:
         self._ensemble, self._groups, self._width = ensemble, groups, width
         sources = EncodedSources(ensemble, source_ids, groups * width, length)
         limits = options.limits(source_ids, length or ensemble.max_length)
-        self.caches, self._longest = sources.caches, length or tf.reduce_max(limits)
+        self.caches, self._longest, self._fixed = sources.caches, length or tf.reduce_max(limits), length > 0
         self._set(limits, options, sources)
 
     def _set(self, limits, options, sources):
@@ -100,8 +101,9 @@ class _Search:
         last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = self._sources.step(tf.reshape(last, (self._batch, -1)), caches, index)
         logits = tf.reshape(logits, (self._rows, self._width, logits.shape[-1]))
-        normalizer = self._ensemble.normalizer(logits)
-        allowed = constrain(logits, lambda: normalizer, state.ids, index, self._options)
+        maxima = block_maxima(logits)
+        normalizer = self._ensemble.normalizer(logits, maxima)
+        allowed = constrain(logits, maxima, lambda: normalizer, state.ids, index, self._options, self._fixed)
         parents, tokens, rank, ended = self._continue(logits, allowed, normalizer[..., 0], state.rank)
         at_end, length = tf.range(self._longest) == index, index + 1
 
@@ -134,7 +136,7 @@ class _Search:
         """
         rank = rank - normalizer
         top, new_rank, parents, tokens, stuck = self._choose(allowed, rank)
-        eos = rank + tf.where(stuck, logits[..., EOS], allowed[..., EOS])
+        eos = rank + tf.where(stuck, logits[..., EOS], allowed.end())
         better = tf.math.count_nonzero(top[:, None] > eos[..., None], axis=-1, dtype=tf.int32)
         better += tf.math.count_nonzero(eos[:, None] > eos[..., None], axis=-1, dtype=tf.int32)
         ended = tf.where(better < self._options.beam_size[:, None], eos, NEVER)
@@ -143,16 +145,17 @@ class _Search:
     def _choose(self, allowed, rank):
         """The `beam_size` likeliest continuations of each row that do not end, see `_top`."""
         if self._groups == 1:
-            return _top(allowed, rank, None, self._slots)
-        split = (self._batch, self._groups, self._width)
-        allowed = tf.reshape(allowed, (*split, allowed.shape[-1]))
+            return _top(allowed.top_k, allowed.logits, rank, self._slots)
+        split, vocabulary_size = (self._batch, self._groups, self._width), allowed.logits.shape[-1]
+        logits = tf.reshape(allowed.dense(), (*split, vocabulary_size))
         rank, slots = tf.reshape(rank, split), tf.reshape(self._slots, split)
-        said, results = tf.zeros((self._batch, allowed.shape[-1])), []
+        said, results = tf.zeros((self._batch, vocabulary_size)), []
         for group in range(self._groups):
             cost = self._options.diversity_penalty * said[:, None]
-            results.append(_top(allowed[:, group], rank[:, group], cost, slots[:, group]))
+            find = functools.partial(top_k, logits[:, group] - cost)
+            results.append(_top(find, logits[:, group], rank[:, group], slots[:, group]))
             top, _, _, tokens, _ = results[-1]
-            said += tf.reduce_sum(tf.one_hot(tf.where(top == NEVER, -1, tokens), allowed.shape[-1]), axis=1)
+            said += tf.reduce_sum(tf.one_hot(tf.where(top == NEVER, -1, tokens), vocabulary_size), axis=1)
         return tuple(tf.reshape(tf.stack(parts, axis=1), (self._rows, -1)) for parts in zip(*results, strict=True))
 
     def _is_done(self, finished, rank):
@@ -193,24 +196,26 @@ class _Search:
         )
 
 
-def _top(allowed, rank, cost, slots):
+def _top(find, logits, rank, slots):
     """The likeliest continuations of the hypotheses of a row that do not end, as many as it has slots.
+
+    `find` gives the likeliest tokens of each hypothesis, as many as it is asked for, and what they are chosen by.
 
     Returns `(top, rank, parents, tokens, stuck)`, each [N,W]: `top` is what they were chosen by, `rank` the same
     without the cost, and `stuck` are the hypotheses that have no continuation but eos. One token more than W of each
     hypothesis is all that can be needed, since eos is one.
     """
-    width, vocabulary_size = slots.shape[1], allowed.shape[-1]
+    width, vocabulary_size = slots.shape[1], logits.shape[-1]
     width = tf.shape(slots)[1] if width is None else width  # XLA needs the number itself.
     count = tf.minimum(width + 1, vocabulary_size) if tf.is_tensor(width) else min(width + 1, vocabulary_size)
-    values, tokens = top_k(allowed if cost is None else allowed - cost, count)
+    values, tokens = find(count)
     values = tf.where(tokens == EOS, NEVER, values)
     stuck = tf.reduce_max(values, axis=-1) == NEVER
     flat = (tf.shape(values)[0], -1)
     top, chosen = tf.math.top_k(tf.reshape(rank[..., None] + values, flat), width)
     parents, tokens = chosen // count, tf.gather(tf.reshape(tokens, flat), chosen, batch_dims=1)
     top = tf.where(slots, top, NEVER)
-    rank = tf.gather(rank, parents, batch_dims=1) + _gather_tokens(allowed, parents, tokens)
+    rank = tf.gather(rank, parents, batch_dims=1) + _gather_tokens(logits, parents, tokens)
     return top, tf.where(top == NEVER, NEVER, rank), parents, tokens, stuck
 
 

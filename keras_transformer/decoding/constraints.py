@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from keras_transformer.decoding.top_k import NEVER, block_maxima, top_k
+
 BOS, EOS = 2, 3
-NEVER = float("-inf")
 
 
 class Hypotheses(NamedTuple):
@@ -104,38 +105,67 @@ class RowOptions(NamedTuple):
 _OF_ALL_ROWS = ("banned", "gnmt", "early_stopping", "diversity_penalty", "temperature")
 
 
-def constrain(logits, normalizer, ids, index, options: RowOptions):
-    """The logits with what is forbidden at minus infinity: for some hypothesis that may be every token.
+class Allowed(NamedTuple):
+    """What may come next.
+
+    Attributes:
+        logits: float32 [B,W,V], at minus infinity for some of what is forbidden.
+        maxima: Their `block_maxima`.
+        banned: True at tokens that never come, whatever their logits say, bool [B,V].
+        fixed: Whether no size may depend on a tensor, as under XLA.
+    """
+
+    logits: Any
+    maxima: Any
+    banned: Any
+    fixed: bool
+
+    def dense(self):
+        """The logits with all that is forbidden at minus infinity: for some hypothesis that may be every token."""
+        return tf.where(self.banned[:, None], NEVER, self.logits)
+
+    def end(self):
+        """Those of eos, [B,W]."""
+        return tf.where(self.banned[:, None, EOS], NEVER, self.logits[..., EOS])
+
+    def top_k(self, k):
+        """The k likeliest tokens: `(logits, tokens)`, each [B,W,k]; minus infinity where there are fewer."""
+        if self.fixed:
+            return top_k(self.dense(), k)
+        return top_k(self.logits, k, self.banned, self.maxima)
+
+
+def constrain(logits, maxima, normalizer, ids, index, options: RowOptions, fixed: bool = False) -> Allowed:
+    """What may come next.
 
     Args:
         logits: float32 [B,W,V].
+        maxima: Their `block_maxima`.
         normalizer: A function without arguments that gives [B,W,1], see `Ensemble.normalizer`.
         ids: The tokens so far, int32 [B,W,L], padded behind.
         index: How many there are, an int32 scalar tensor.
         options: `RowOptions`.
+        fixed: Whether no size may depend on a tensor, as under XLA.
     """
-    vocabulary_size = logits.shape[-1]
-    changed = tf.cond(
-        tf.reduce_any(options.repetition_penalty != 1.0),
-        lambda: _penalize_repetition(logits, normalizer(), ids, options.repetition_penalty),
-        lambda: logits,
-    )
-    changed = tf.cond(
-        tf.reduce_any(options.no_repeat_ngram_size > 0),
-        lambda: tf.where(
-            _marked(_after_same(ids, index, options.no_repeat_ngram_size), vocabulary_size), NEVER, changed
-        ),
-        lambda: changed,
-    )
-    flat = tf.reshape(changed, (-1, vocabulary_size)) + tf.where(options.banned, NEVER, 0.0)
-    changed = tf.reshape(flat, tf.shape(logits))
-    early = index + 1 < options.min_length
-    changed = tf.cond(
-        tf.reduce_any(early),
-        lambda: tf.where(early[:, None, None] & (tf.range(vocabulary_size) == EOS), NEVER, changed),
-        lambda: changed,
-    )
-    return _force_prefix(changed, logits, options.prefix_ids, index)
+    vocabulary_size, prefix = logits.shape[-1], options.prefix_ids
+    early = (index + 1 < options.min_length)[:, None] & (tf.range(vocabulary_size) == EOS)
+    banned = options.banned | early
+    within = index < tf.shape(prefix)[1]
+    is_changed = tf.reduce_any(options.repetition_penalty != 1.0) | tf.reduce_any(options.no_repeat_ngram_size > 0)
+
+    def change():
+        changed = tf.cond(
+            tf.reduce_any(options.repetition_penalty != 1.0),
+            lambda: _penalize_repetition(logits, normalizer(), ids, options.repetition_penalty),
+            lambda: logits,
+        )
+        again = _marked(_after_same(ids, index, options.no_repeat_ngram_size), vocabulary_size)
+        changed = tf.where(again, NEVER, changed)
+        changed, still_banned = _force_prefix(changed, logits, banned, prefix, index)
+        return changed, block_maxima(changed), still_banned
+
+    changed, its_maxima, still_banned = tf.cond(within | is_changed, change, lambda: (logits, maxima, banned))
+    return Allowed(changed, its_maxima, still_banned, fixed)
 
 
 def _penalize_repetition(logits, normalizer, ids, penalty):
@@ -143,16 +173,16 @@ def _penalize_repetition(logits, normalizer, ids, penalty):
     return tf.where(_marked(ids, logits.shape[-1]), scaled, logits)
 
 
-def _force_prefix(changed, logits, prefix_ids, index):
-    """Within the prefix its token alone, whatever else is forbidden, by the model's own logit."""
+def _force_prefix(changed, logits, banned, prefix_ids, index):
+    """Within the prefix its token alone, whatever else is forbidden, by the model's own logit: `(logits, banned)`."""
 
     def force():
         token = prefix_ids[:, index]
         forced = tf.one_hot(token, logits.shape[-1], on_value=True, off_value=False)[:, None]
-        return tf.where((token == 0)[:, None, None], changed, tf.where(forced, logits, NEVER))
+        free = (token == 0)[:, None]
+        return tf.where(free[:, None], changed, tf.where(forced, logits, NEVER)), banned & free
 
-    within = index < tf.shape(prefix_ids)[1]
-    return tf.cond(within, force, lambda: changed)
+    return tf.cond(index < tf.shape(prefix_ids)[1], force, lambda: (changed, banned))
 
 
 def _after_same(ids, index, size):

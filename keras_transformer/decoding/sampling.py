@@ -40,12 +40,14 @@ class Sampler:
     def __call__(self, source_ids, options: RowOptions) -> Hypotheses:
         """As `greedy_search`."""
 
-        def choose(logits):
+        def choose(allowed):
+            logits = allowed.dense()
             flat = tf.reshape(logits, (-1, logits.shape[-1]))
             stuck = tf.reduce_all(flat == NEVER, axis=-1, keepdims=True)
             flat = tf.where(stuck, tf.where(tf.range(logits.shape[-1]) == EOS, 0.0, NEVER), flat) / options.temperature
             tokens = self._sampler.get_next_token(self._sampler.compute_probabilities(flat))
-            return tf.reshape(tf.cast(tokens, tf.int32), tf.shape(logits)[:2])
+            shape = tf.shape(logits)[:2]
+            return tf.reshape(tf.cast(tokens, tf.int32), shape), tf.reshape(stuck, shape)
 
         return walk(self._ensemble, source_ids, options, choose, tf.reduce_max(options.n_best))
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import BOS, EOS, NEVER, Hypotheses, RowOptions, constrain
 from keras_transformer.decoding.loop import run_search
 from keras_transformer.decoding.step import EncodedSources, Ensemble
-from keras_transformer.decoding.top_k import top_k
+from keras_transformer.decoding.top_k import block_maxima
 
 
 def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=True, length=0) -> Hypotheses:
@@ -27,8 +27,9 @@ def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=Tr
         length: 0, or the fixed length of caches and results under XLA.
     """
 
-    def choose(logits):
-        return top_k(logits, 1)[1][..., 0]  # Sooner than tf.argmax.
+    def choose(allowed):
+        logits, tokens = allowed.top_k(1)
+        return tokens[..., 0], logits[..., 0] == NEVER
 
     return walk(ensemble, source_ids, options, choose, 1, scores, length)
 
@@ -42,7 +43,10 @@ def walk(
     scores: bool = True,
     length: int = 0,
 ) -> Hypotheses:
-    """As `greedy_search`, for `width` hypotheses of each source whose tokens `choose` takes: [B,W,V] -> int32 [B,W]."""
+    """As `greedy_search`, for `width` hypotheses of each source whose tokens `choose` takes.
+
+    It is a function of `Allowed` that gives the tokens, int32 [B,W], and whether none was allowed, bool [B,W].
+    """
     search = _Walk(ensemble, source_ids, options, choose, width, scores, length)
     index, state = run_search(search, fixed=length > 0)
     return _results(state.ids if length else state.ids[..., :index], state.log_probability, search.limits, options)
@@ -63,7 +67,7 @@ class _Walk:
         self._ensemble, self._choose, self._width, self._scores = ensemble, choose, width, scores
         sources = EncodedSources(ensemble, source_ids, width, length)
         limits = options.limits(source_ids, length or ensemble.max_length)
-        self.caches, self._longest = sources.caches, length or tf.reduce_max(limits)
+        self.caches, self._longest, self._fixed = sources.caches, length or tf.reduce_max(limits), length > 0
         self._set(limits, options, sources)
 
     def _set(self, limits, options, sources):
@@ -83,10 +87,10 @@ class _Walk:
     def step(self, index, caches, state):
         last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = self._sources.step(last, caches, index)
-        normalizer = functools.partial(self._ensemble.normalizer, logits)
-        allowed = constrain(logits, normalizer, state.ids, index, self._options)
-        tokens = self._choose(allowed)
-        stuck = tf.gather(allowed, tokens, batch_dims=2) == NEVER
+        maxima = block_maxima(logits)
+        normalizer = functools.partial(self._ensemble.normalizer, logits, maxima)
+        allowed = constrain(logits, maxima, normalizer, state.ids, index, self._options, self._fixed)
+        tokens, stuck = self._choose(allowed)
         tokens = tf.where(state.done, 0, tf.where(stuck, EOS, tokens))
         log_probability = state.log_probability
         if self._scores:

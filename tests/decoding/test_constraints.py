@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import constrain
+from keras_transformer.decoding.top_k import block_maxima
 from tests.decoding.models import (
     EOS,
     SOURCES,
@@ -19,10 +20,11 @@ def constrained(logits, ids, index, **options):
     """One hypothesis for each row, over the log-probabilities of a vocabulary of 7."""
     logits = tf.constant(np.broadcast_to(logits, (len(ids), 1, 7)), tf.float32)
     options = row_options(len(ids), **options)
-    result = constrain(
-        logits, lambda: tf.reduce_logsumexp(logits, -1, True), tf.constant(padded(ids, 8))[:, None], index, options
-    )
-    return result[:, 0].numpy()
+    maxima, past = block_maxima(logits), tf.constant(padded(ids, 8))[:, None]
+    allowed = constrain(logits, maxima, lambda: tf.reduce_logsumexp(logits, -1, True), past, index, options)
+    np.testing.assert_array_equal(allowed.maxima, block_maxima(allowed.logits))
+    np.testing.assert_array_equal(allowed.end(), allowed.dense()[..., EOS])
+    return allowed.dense()[:, 0].numpy()
 
 
 def never(result):

@@ -45,9 +45,11 @@ def test_ensemble_gives_the_mean_of_log_probabilities(rng):
     models = [random_model(9, 1), random_model(9, 2, decoder_layers=1, model_dim=8, normalize_first=True)]
     logits, _ = compare_steps(models, rng, 0)
     ensemble = Ensemble(models)
-    assert not np.any(ensemble.normalizer(logits))
+    assert not np.any(ensemble.normalizer(logits, logits))
     assert (np.exp(logits).sum(-1) < 1).all()
-    np.testing.assert_allclose(tf.nn.log_softmax(logits), logits - Ensemble(models[:1]).normalizer(logits), atol=1e-5)
+    np.testing.assert_allclose(
+        tf.nn.log_softmax(logits), logits - Ensemble(models[:1]).normalizer(logits, logits), atol=1e-5
+    )
 
 
 def test_memory_of_a_source_is_shared_by_its_hypotheses():

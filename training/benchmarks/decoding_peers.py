@@ -1,0 +1,138 @@
+"""The engines that `decoding.py` compares, all with the weights of one trained model.
+
+Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns translates
+all sentences, and says how many there were. The length penalty is off, whose definitions differ, and
+no translation may be longer than `LIMIT` tokens.
+"""
+
+import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+LIMIT = 100
+
+
+def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=4096):
+    """`Translator`, from text to text."""
+    _tensorflow(threads)
+    from keras_transformer.decoding import Translator
+
+    translator, texts = Translator.from_preset(run), _texts(source)
+    options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "batch_tokens": batch_tokens}
+
+    def work(texts):
+        translator.translate(texts, **options)
+
+    return _counted(work, texts, one_by_one)
+
+
+def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests=2, rows=250):
+    """The signature `translate` of an exported model, asked by several callers at a time."""
+    tf = _tensorflow(threads)
+    import tensorflow_text  # noqa: F401
+
+    loaded, texts = tf.saved_model.load(folder), _texts(source)
+
+    def ask(texts):
+        constants = {"beam_size": beam_size, "n_best": 1, "length_penalty": 0.0, "max_length": LIMIT}
+        options = {name: tf.fill([len(texts)], value) for name, value in constants.items()}
+        prefix = tf.fill([len(texts)], "")
+        loaded.signatures["translate"](text=tf.constant(texts), target_prefix=prefix, **options)["count"].numpy()
+
+    def work(texts):
+        parts = [texts[i : i + rows] for i in range(0, len(texts), rows)]
+        with ThreadPoolExecutor(requests) as executor:
+            list(executor.map(ask, parts))
+
+    return _counted(ask if one_by_one else work, texts, one_by_one)
+
+
+def ctranslate2(run, source, beam_size, one_by_one=False, compute_type="float32", workers=2, threads=1, batch_size=64):
+    """CTranslate2, from pieces to pieces."""
+    import ctranslate2 as engine
+
+    from keras_transformer.checkpoints import load_preset
+    from keras_transformer.export import export_ctranslate2
+
+    model, source_tokenizer, target_tokenizer = load_preset(run)
+    pieces = [source_tokenizer.pieces(source_tokenizer.encode(text)) for text in _texts(source)]
+    with tempfile.TemporaryDirectory() as folder:
+        export_ctranslate2(Path(folder) / "model", model, source_tokenizer, target_tokenizer)
+        translator = engine.Translator(
+            str(Path(folder) / "model"), inter_threads=workers, intra_threads=threads, compute_type=compute_type
+        )
+    options = {"beam_size": beam_size, "length_penalty": 0, "max_decoding_length": LIMIT, "disable_unk": True}
+
+    def work(pieces):
+        translator.translate_batch(pieces, max_batch_size=batch_size, **options)
+
+    return _counted(work, pieces, one_by_one)
+
+
+def marian(run, source, beam_size, one_by_one=False, threads=2, batch_size=64):
+    """`generate` of Hugging Face's Marian on PyTorch, from ids to ids."""
+    import torch
+    from marian_model import marian_of
+
+    from keras_transformer.checkpoints import load_preset
+
+    torch.set_num_threads(threads)
+    ours, tokenizer, _ = load_preset(run)
+    model = marian_of(ours)
+    ids = [[*tokenizer.encode(text), 3] for text in _texts(source)]
+
+    def work(ids):
+        order = sorted(ids, key=len, reverse=True)
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
+            rows = torch.tensor([row + [0] * (len(batch[0]) - len(row)) for row in batch])
+            with torch.inference_mode():
+                model.generate(
+                    rows,
+                    attention_mask=(rows != 0).long(),
+                    num_beams=beam_size,
+                    length_penalty=0.0,
+                    max_new_tokens=LIMIT,
+                    do_sample=False,
+                    suppress_tokens=[0, 1, 2],
+                )
+
+    return _counted(work, ids, one_by_one)
+
+
+def _counted(work, sentences, one_by_one):
+    """All sentences at once, or one after the other with the seconds that each took."""
+    if not one_by_one:
+
+        def all_at_once():
+            work(sentences)
+            return {"sentences": len(sentences)}
+
+        return all_at_once
+
+    def each():
+        times = []
+        for sentence in sentences:
+            started = time.perf_counter()
+            work([sentence])
+            times.append(time.perf_counter() - started)
+        return {"sentences": len(sentences), "latencies": times}
+
+    return each
+
+
+def _texts(source):
+    from keras_transformer.data.lines import read_lines
+
+    return [line.decode("utf-8") for line in read_lines(source)]
+
+
+def _tensorflow(threads):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    return tf

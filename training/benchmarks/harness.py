@@ -1,0 +1,191 @@
+"""Peers that do the same work in turn, each in a process of its own and at its own best setting.
+
+A benchmark names its peers; this module runs them. Another file of this folder has, for each peer, a function that
+takes a setting and gives the work to be timed: a function without arguments that returns what it counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import itertools
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """What is compared.
+
+    Attributes:
+        name: Name in the tables.
+        work: `module:function`, the function that makes the work.
+        arguments: Keyword arguments of the function, the same for every setting.
+        settings: Values to try for further arguments: each combination is tried, and the fastest one is measured.
+    """
+
+    name: str
+    work: str
+    arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Sequence] = dataclasses.field(default_factory=dict)
+
+    def combinations(self) -> list[dict[str, Any]]:
+        """Every setting to try."""
+        values = itertools.product(*self.settings.values())
+        return [dict(zip(self.settings, combination, strict=True)) for combination in values]
+
+
+class Worker:
+    """A process that does the work of one peer whenever it is asked to."""
+
+    def __init__(self, peer: Peer, setting: dict[str, Any]):
+        command = [sys.executable, __file__, peer.work, json.dumps({**peer.arguments, **setting})]
+        # Its messages must not stand among the benchmark's, and are wanted where it fails.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._name = peer.name
+
+    def run(self) -> dict[str, Any]:
+        """Does the work once: `seconds`, `peak_bytes` of the process so far, and what the work counted."""
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        with contextlib.suppress(BrokenPipeError):
+            print("run", file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            messages = self._process.stderr.read().strip().splitlines()
+            raise RuntimeError(f"{self._name} failed: {messages[-1] if messages else 'without a word'}")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
+    """Finds each peer's best setting, then lets all of them work in turn.
+
+    Args:
+        peers: The peers.
+        rounds: How often each works, after once to warm up.
+
+    Returns:
+        For each peer `name`, `setting`, `tried` (seconds by setting), `seconds` of every round, `peak_bytes`, and what
+        the work counted, of the last round.
+    """
+    results, workers = [], []
+    try:
+        for peer in peers:
+            tried = {}
+            for setting in peer.combinations():
+                with _worker(peer, setting) as worker:
+                    worker.run()
+                    tried[json.dumps(setting)] = worker.run()["seconds"]
+                _say(f"{peer.name}: {_setting(setting)}: {tried[json.dumps(setting)]:.2f} s")
+            best = json.loads(min(tried, key=lambda key: tried[key]))
+            results.append({"name": peer.name, "setting": best, "tried": tried, "seconds": []})
+        for peer, result in zip(peers, results, strict=True):
+            workers.append(Worker(peer, result["setting"]))
+            workers[-1].run()
+        for number in range(rounds):
+            for worker, result in zip(workers, results, strict=True):
+                answer = worker.run()
+                result["seconds"].append(answer.pop("seconds"))
+                result.update(answer)
+            _say(f"round {number + 1} of {rounds}")
+    finally:
+        for worker in workers:
+            worker.close()
+    return results
+
+
+def table(results: Sequence[dict[str, Any]], unit: str) -> str:
+    """A Markdown table: median rate and spread of each peer, the ratio to the first, memory and setting.
+
+    Args:
+        results: What `compare` gave.
+        unit: What the work counted, whose number a second is the rate.
+    """
+    lines = [f"| | {unit} a second | least to most | ratio | peak memory | setting |", "|---|---|---|---|---|---|"]
+    first = statistics.median(results[0]["seconds"]) / results[0][unit]
+    for result in results:
+        rates = sorted(result[unit] / seconds for seconds in result["seconds"])
+        median = result[unit] / statistics.median(result["seconds"])
+        lines.append(
+            f"| {result['name']} | {median:,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f} | {median * first:.2f} | "
+            f"{result['peak_bytes'] / 2**20:,.0f} MiB | {_setting(result['setting'])} |"
+        )
+    return "\n".join(lines)
+
+
+def save(path: Path, title: str, results: Sequence[dict[str, Any]], unit: str) -> None:
+    """Writes the figures as JSON, and a plot beside them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+    path.write_text(json.dumps({"title": title, "unit": unit, "machine": machine, "results": results}, indent=1) + "\n")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 0.5 + 0.4 * len(results)), layout="constrained")
+    for place, result in enumerate(results):
+        rates = [result[unit] / seconds for seconds in result["seconds"]]
+        axes.barh(place, statistics.median(rates), color="tab:blue" if place == 0 else "tab:gray")
+        axes.plot([min(rates), max(rates)], [place, place], color="black")
+    axes.set_yticks(range(len(results)), [result["name"] for result in results])
+    axes.invert_yaxis()
+    axes.set(title=title, xlabel=f"{unit} a second")
+    figure.savefig(path.with_suffix(".png"), dpi=120)
+    pyplot.close(figure)
+
+
+@contextlib.contextmanager
+def _worker(peer, setting) -> Iterator[Worker]:
+    worker = Worker(peer, setting)
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def _setting(setting):
+    return ", ".join(f"{name} {value}" for name, value in setting.items()) or "as it is"
+
+
+def _say(line):
+    print(line, file=sys.stderr, flush=True)
+
+
+def _serve():
+    """The other end of `Worker`: makes the work, and does it for every line that comes."""
+    parser = argparse.ArgumentParser(description=_serve.__doc__)
+    parser.add_argument("work")
+    parser.add_argument("arguments", type=json.loads)
+    options = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Libraries write to standard output.
+    module, function = options.work.split(":")
+    work = getattr(importlib.import_module(module), function)(**options.arguments)
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        counted = work()
+        seconds = time.perf_counter() - started
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"seconds": seconds, "peak_bytes": peak, **counted}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
