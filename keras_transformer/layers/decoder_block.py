@@ -10,6 +10,7 @@ from keras import ops
 from keras_transformer._checks import check_positive, check_sequence_shape, known_integer
 from keras_transformer.layers.block import TransformerBlock
 from keras_transformer.layers.multi_head_attention import AttentionCache
+from keras_transformer.layers.projection import leading
 
 
 class DecoderCache(NamedTuple):
@@ -150,7 +151,7 @@ class DecoderBlock(TransformerBlock):
             sources = ops.shape(cache.memory.key)[0]
             queries = ops.reshape(x, (sources, -1, x.shape[-1]))
             outputs, weights = self.memory_attention.attend(queries, cache.memory, memory_mask)
-            return ops.reshape(outputs, ops.shape(x)), weights
+            return ops.reshape(outputs, (*leading(x), x.shape[-1])), weights
 
         x, (_, weights) = self._forward(inputs, attend_to_self, attend_to_memory)
         return x, weights, DecoderCache(target, cache.memory)

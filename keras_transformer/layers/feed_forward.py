@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape
-from keras_transformer.layers.projection import positions, projection
+from keras_transformer.layers.projection import leading, positions, projection
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -86,7 +86,8 @@ class FeedForward(keras.layers.Layer):
             x = ops.multiply(self.activation(x), gate)
         else:
             x = self.activation(x)
-        return ops.reshape(self.output_projection(self._dropout(x, training=training)), ops.shape(inputs))
+        x = self.output_projection(self._dropout(x, training=training))
+        return ops.reshape(x, (*leading(inputs), inputs.shape[-1]))
 
     def compute_output_shape(self, input_shape):
         return input_shape

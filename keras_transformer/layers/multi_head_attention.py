@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer._checks import check_bool, check_positive, check_rate, check_sequence_shape, known_integer
 from keras_transformer.layers.masks import MASKED_SCORE, check_mask, merge_masks
-from keras_transformer.layers.projection import positions, projection
+from keras_transformer.layers.projection import leading, positions, projection
 
 
 class AttentionCache(NamedTuple):
@@ -278,11 +278,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _split(self, x, sequence, width=None):
         """[B*T,H*width] -> [B,H,T,width]; B and T are those of `sequence`, [B,T,any width]."""
-        batch, length = ops.shape(sequence)[:2]
         width = width or self.value_dim
         if sequence.shape[1] == 1:  # A step of decoding: there is nothing to be moved.
-            return ops.reshape(x, (batch, self.num_heads, 1, width))
-        return ops.transpose(ops.reshape(x, (batch, length, self.num_heads, width)), (0, 2, 1, 3))
+            return ops.reshape(x, (-1, self.num_heads, 1, width))
+        return ops.transpose(ops.reshape(x, (*leading(sequence), self.num_heads, width)), (0, 2, 1, 3))
 
     def _attend(self, query, cache, allowed, training=False):
         """Formula 1 on projected heads: [B,H,T,K] queries -> [B,T,D] output and [B,H,T,S] weights."""
@@ -298,11 +297,11 @@ class MultiHeadAttention(keras.layers.Layer):
             weights = ops.where(allowed, weights, 0.0)  # A row without any allowed key was uniform.
         weights = ops.cast(weights, self.compute_dtype)
         context = ops.matmul(self._dropout(weights, training=training), cache.value)
-        batch, _, length, _ = ops.shape(context)
-        if context.shape[2] != 1:
-            context = ops.transpose(context, (0, 2, 1, 3))
+        is_step = context.shape[2] == 1
+        context = context if is_step else ops.transpose(context, (0, 2, 1, 3))
+        sizes = (-1, 1) if is_step else leading(context)
         output = self.output_projection(ops.reshape(context, (-1, self.num_heads * self.value_dim)))
-        return ops.reshape(output, (batch, length, output.shape[-1])), weights
+        return ops.reshape(output, (*sizes, output.shape[-1])), weights
 
     def compute_output_spec(
         self,

@@ -28,3 +28,8 @@ def positions(x):
     step of decoding take longer than the product.
     """
     return ops.reshape(x, (-1, x.shape[-1]))
+
+
+def leading(sequence):
+    """The sizes B and T of [B,T,any width], to reshape to: constants where T is known, as in a step of decoding."""
+    return (-1, sequence.shape[1]) if sequence.shape[1] else tuple(ops.shape(sequence)[:2])

@@ -23,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_transformer.cli import GLIBC_TUNABLES
+
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
@@ -52,9 +54,10 @@ class Worker:
     def __init__(self, peer: Peer, setting: dict[str, Any]):
         command = [sys.executable, __file__, peer.work, json.dumps({**peer.arguments, **setting})]
         # Its messages must not stand among the benchmark's, and are wanted where it fails.
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        # All alike keep memory that they have freed, or the kernel's page faults are what is timed.
+        environment = {**os.environ, "GLIBC_TUNABLES": GLIBC_TUNABLES}
+        self._process = subprocess.Popen(command, **pipes, text=True, env=environment)
         self._name = peer.name
 
     def run(self) -> dict[str, Any]:

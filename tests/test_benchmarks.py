@@ -1,0 +1,82 @@
+"""What the benchmarks are run by."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "training" / "benchmarks"
+WORKS = """
+import os
+import time
+
+
+def sleep(seconds, log, fast=True):
+    print("libraries write to standard output")
+
+    def work():
+        time.sleep(seconds if fast else 5 * seconds)
+        with open(log, "a") as file:
+            file.write(f"{os.getpid()} {seconds}\\n")
+        return {"sentences": 10}
+
+    return work
+
+
+def broken():
+    raise ValueError("No such engine.")
+"""
+
+
+@pytest.fixture
+def harness(tmp_path, monkeypatch):
+    """The module, which finds works in a file of the test's own."""
+    (tmp_path / "works_of_test.py").write_text(WORKS)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.delitem(sys.modules, "harness", raising=False)
+    import harness
+
+    return harness
+
+
+def test_peers_work_in_turn_in_processes_of_their_own_at_their_best_setting(harness, tmp_path, capfd):
+    log = tmp_path / "log"
+    peers = [
+        harness.Peer("quick", "works_of_test:sleep", {"seconds": 0.01, "log": str(log)}, {"fast": [False, True]}),
+        harness.Peer("slow", "works_of_test:sleep", {"seconds": 0.05, "log": str(log)}),
+    ]
+    results = harness.compare(peers, rounds=3)
+    assert [result["setting"] for result in results] == [{"fast": True}, {}]
+    assert set(results[0]["tried"]) == {'{"fast": false}', '{"fast": true}'}
+    assert all(len(result["seconds"]) == 3 and result["peak_bytes"] > 1e6 for result in results)
+    assert all(0.01 <= seconds < 0.05 for seconds in results[0]["seconds"])
+    rounds = [line.split() for line in log.read_text().splitlines()][-6:]
+    assert [seconds for _, seconds in rounds] == ["0.01", "0.05"] * 3
+    assert len({process for process, _ in rounds}) == 2
+    assert "libraries" not in capfd.readouterr().out
+
+
+def test_table_has_medians_and_ratios_to_the_first(harness):
+    results = [
+        {"name": "ours", "setting": {"threads": 2}, "seconds": [1, 2, 9], "sentences": 100, "peak_bytes": 2**20},
+        {"name": "theirs", "setting": {}, "seconds": [4, 4, 5], "sentences": 100, "peak_bytes": 2**21},
+    ]
+    assert harness.table(results, "sentences").splitlines()[2:] == [
+        "| ours | 50 | 11 to 100 | 1.00 | 1 MiB | threads 2 |",
+        "| theirs | 25 | 20 to 25 | 0.50 | 2 MiB | as it is |",
+    ]
+
+
+def test_results_are_saved_with_a_plot(harness, tmp_path):
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    results = [{"name": "ours", "setting": {}, "seconds": [1.0, 2.0], "sentences": 10, "peak_bytes": 1}]
+    harness.save(tmp_path / "to" / "speed.json", "Speed", results, "sentences")
+    assert json.loads((tmp_path / "to" / "speed.json").read_text())["results"] == results
+    assert (tmp_path / "to" / "speed.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_peer_that_fails_is_named_with_its_reason(harness):
+    with pytest.raises(RuntimeError, match="nothing failed: ValueError: No such engine."):
+        harness.compare([harness.Peer("nothing", "works_of_test:broken")], rounds=1)

@@ -1,0 +1,61 @@
+"""Training: target tokens a second and memory, beside PyTorch, stock Keras layers and keras-nlp.
+
+    python training/benchmarks/training.py --size tiny --to benchmarks
+
+Writes a table, JSON and a plot. Says as well which share of the machine's fastest matrix product each reaches, and what
+label smoothing costs in memory.
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+from harness import Peer, compare, save, table
+from training_peers import operations_per_token
+
+
+def main():
+    """Compares all peers of one size and precision."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", default="tiny", help="preset of the model")
+    parser.add_argument("--precision", default="float32", choices=["float32", "mixed_bfloat16"])
+    parser.add_argument("--vocabulary", default=8_000, type=int, help="tokens, V")
+    parser.add_argument("--rows", default=128, type=int, help="sentences of a batch")
+    parser.add_argument("--length", default=32, type=int, help="tokens of each sentence, on both sides")
+    parser.add_argument("--steps", default=6, type=int, help="updates that are timed at once")
+    parser.add_argument("--rounds", default=5, type=int, help="how often each peer does the work")
+    parser.add_argument("--to", default="benchmarks", type=Path, help="folder for the results")
+    options = parser.parse_args()
+    names = ("size", "vocabulary", "rows", "length", "steps", "precision")
+    results = compare(peers({name: getattr(options, name) for name in names}), options.rounds)
+    title = f"Training, {options.size}, {options.precision}"
+    save(options.to / f"training_{options.size}_{options.precision}.json", title, results, "tokens")
+    print(f"\n{title}\n\n{table(results, 'tokens')}\n")
+    peak = compare([Peer("product", "training_peers:matrix_product")], options.rounds)[0]
+    most = peak["operations"] / statistics.median(peak["seconds"])
+    each = operations_per_token(options.size, options.vocabulary, options.length)
+    print(
+        f"Products of 2,048 x 2,048 matrices: {most / 1e9:,.0f} GFLOP/s. A target token takes {each / 1e6:.1f} MFLOP."
+    )
+    for result in results:
+        share = each * result["tokens"] / statistics.median(result["seconds"]) / most
+        print(f"  {result['name']}: {100 * share:.0f} % of it")
+
+
+def peers(work):
+    """All models, with and without a compiler."""
+    made = [
+        Peer("keras_transformer", "training_peers:ours", work),
+        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}),
+        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work, {"threads": [1, 2]}),
+        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}),
+    ]
+    for name, function in (("stock Keras layers", "stock_keras"), ("keras-nlp", "keras_nlp")):
+        made.append(Peer(name, f"training_peers:{function}", work))
+        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}))
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())
