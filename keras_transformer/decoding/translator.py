@@ -126,7 +126,8 @@ class Translator:
 
         Args:
             texts: A text, a list of texts, or an iterator over any number of them.
-            batch_tokens: Cells of a batch: its longest source times its sources times `beam_size`.
+            batch_tokens: Cells of a batch: its longest source times its sources times `beam_size`. On a CPU as many
+                batches are computed side by side as there are cores.
             verbose: Whether to show a progress bar, on standard error.
             **options: The fields of `SearchOptions`.
 

@@ -18,12 +18,11 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from keras_transformer.cli import GLIBC_TUNABLES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +52,11 @@ class Worker:
 
     def __init__(self, peer: Peer, setting: dict[str, Any]):
         command = [sys.executable, __file__, peer.work, json.dumps({**peer.arguments, **setting})]
+        from keras_transformer.cli import GLIBC_TUNABLES  # Here, since workers import this module as well.
+
         # Its messages must not stand among the benchmark's, and are wanted where it fails.
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._messages = tempfile.TemporaryFile("w+")  # noqa: SIM115 (`close` closes it.)
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._messages}
         # All alike keep memory that they have freed, or the kernel's page faults are what is timed.
         environment = {**os.environ, "GLIBC_TUNABLES": GLIBC_TUNABLES}
         self._process = subprocess.Popen(command, **pipes, text=True, env=environment)
@@ -62,12 +64,13 @@ class Worker:
 
     def run(self) -> dict[str, Any]:
         """Does the work once: `seconds`, `peak_bytes` of the process so far, and what the work counted."""
-        assert self._process.stdin and self._process.stdout and self._process.stderr
+        assert self._process.stdin and self._process.stdout
         with contextlib.suppress(BrokenPipeError):
             print("run", file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            messages = self._process.stderr.read().strip().splitlines()
+            self._messages.seek(0)
+            messages = self._messages.read().strip().splitlines()
             raise RuntimeError(f"{self._name} failed: {messages[-1] if messages else 'without a word'}")
         return json.loads(answer)
 
@@ -75,6 +78,7 @@ class Worker:
         """Ends the process."""
         self._process.kill()
         self._process.communicate()
+        self._messages.close()
 
 
 def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
