@@ -28,7 +28,11 @@ def in_flight(function: Callable, batches: Iterable, workers: int | None = None)
         return
     executor = ThreadPoolExecutor(min(workers, len(batches)))
     try:
-        yield from executor.map(function, batches)
+        try:
+            results = executor.map(function, batches)
+        except RuntimeError:  # Once the main thread has ended, Python begins nothing more in a pool.
+            results = map(function, batches)
+        yield from results
     finally:  # Also where the caller stops early, or is interrupted.
         executor.shutdown(cancel_futures=True)
 

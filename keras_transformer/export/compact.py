@@ -31,7 +31,7 @@ def compact_saved_model(folder: Path) -> None:
     go, names are the most.
 
     Args:
-        folder: What `tf.saved_model.save` wrote.
+        folder: What `tf.saved_model.save` wrote without custom gradients, which find operations by their names.
     """
     path, saved = folder / "saved_model.pb", saved_model_pb2.SavedModel()
     saved.ParseFromString(path.read_bytes())

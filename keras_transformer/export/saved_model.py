@@ -63,7 +63,9 @@ def export_saved_model(
     }
 
     def write(unfinished):
-        tf.saved_model.save(module, str(unfinished), signatures=signatures)
+        # Nobody trains what is served, and such gradients would find no operation under its name.
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(module, str(unfinished), signatures=signatures, options=options)
         compact_saved_model(unfinished)
         if warmup:
             # Every bucket is compiled when it is first met.

@@ -1,5 +1,7 @@
 """Batches side by side."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -40,3 +42,17 @@ def test_who_stops_early_stops_the_rest():
     next(results)
     results.close()
     assert len(begun) < 10
+
+
+def test_a_thread_that_outlives_the_main_one_computes_the_batches_itself():
+    script = """
+import threading, time
+from keras_transformer.decoding.in_flight import in_flight
+def job():
+    threading.main_thread().join()
+    time.sleep(0.2)
+    print(list(in_flight(lambda x: x + 1, range(4), workers=2)))
+threading.Thread(target=job).start()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[1, 2, 3, 4]\n", done.stderr

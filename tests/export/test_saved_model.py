@@ -334,6 +334,14 @@ def test_weights_are_stored_once_and_the_graph_is_small(tmp_path):
     assert sizes[0] <= 1.1 * (weights + len(tokenizer.model)) and abs(sizes[0] - sizes[1]) < 1000
 
 
+def test_a_model_whose_activation_has_a_gradient_of_its_own_is_loaded_and_says_the_same(exported, tmp_path):
+    translator = small_translator(tokenizer=exported[0]._source, activation="silu", gated=True)
+    loaded = tf.saved_model.load(str(translator.export(tmp_path / "model", warmup=False)))
+    assert_equals_translator(
+        {"translate": loaded.signatures["translate"]}, translator, TEXTS, beam_size=3, max_length=20
+    )
+
+
 def test_nothing_of_the_machine_is_in_the_folder(exported):
     traces = [
         str(Path(__file__).parents[2]),
