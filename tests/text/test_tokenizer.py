@@ -130,7 +130,7 @@ def test_empty_batch_gives_an_empty_result(tokenizer):
 def test_sampling_varies_the_pieces_keeps_the_text_and_repeats_by_seed(model_type):
     english = [target for _, target in phrasebook("fr", "train")[:500]]
     tokenizer = Tokenizer.train(english, vocabulary_size=600, model_type=model_type)
-    text = english[0]
+    text = " ".join(english[:4])  # In a short one there is little to vary, and processes draw differently.
     ids = tokenizer.sample([text] * 30, alpha=0.3, seed=1)
     assert len({tuple(row) for row in ids}) > 5
     assert {tokenizer.decode(row) for row in ids} == {text}
