@@ -6,6 +6,7 @@ All have the weights of one trained model. Writes tables, JSON and plots.
 """
 
 import argparse
+import json
 import os
 import statistics
 import sys
@@ -16,7 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from harness import Peer, compare, save, table
 
-LATENCY_SENTENCES = 100
+LATENCY_SENTENCES, EOS = 100, 3
 
 
 def main():
@@ -28,41 +29,53 @@ def main():
     parser.add_argument("--rounds", default=5, type=int, help="how often each peer does the work")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        exported = _export(options.run, folder)
+        _export(options.run, Path(folder))
+        _write_sources(options.run, options.source, Path(folder) / "all")
+        _write_sources(options.run, options.source, Path(folder) / "few", LATENCY_SENTENCES)
         for beam_size in (1, 4):
-            results = compare(peers(options.run, exported, options.source, beam_size), options.rounds)
+            results = compare(peers(options.run, Path(folder), "all", beam_size), options.rounds)
             title = f"Translation, {'greedy' if beam_size == 1 else f'beam of {beam_size}'}"
             save(options.to / f"decoding_beam_{beam_size}.json", title, results, "sentences")
             print(f"\n{title}\n\n{table(results, 'sentences')}\n", flush=True)
-        few = _first_lines(options.source, folder)
-        results = compare(peers(options.run, exported, few, 1, one_by_one=True), options.rounds)
+        results = compare(peers(options.run, Path(folder), "few", 1, one_by_one=True), options.rounds)
         save(options.to / "decoding_latency.json", "One sentence after the other, greedy", results, "sentences")
         print(f"\nLatency of one sentence, greedy\n\n{latencies(results)}")
 
 
-def peers(run, exported, source, beam_size, one_by_one=False):
-    """All engines, with the settings to try."""
-    work = {"source": str(source), "beam_size": beam_size, "one_by_one": one_by_one}
-    ours, theirs, threads = {}, {}, {"threads": [1, 2]}
-    if not one_by_one:
-        ours = {"batch_tokens": [2048, 4096, 8192]}
-        theirs = {"batch_size": [32, 64, 128]}
-    served = {"rows": [125, 250]} if ours else {}
-    workers = {"workers": [1, 2], **threads} if theirs else {"workers": [1], **threads}
-    return [
-        Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, **work}, {**threads, **ours}),
-        Peer("keras_transformer, SavedModel", "decoding_peers:saved_model", {"folder": exported, **work}, served),
-        *(
-            Peer(
-                f"CTranslate2, {compute_type}",
-                "decoding_peers:ctranslate2",
-                {"run": run, "compute_type": compute_type, **work},
-                {**workers, **theirs},
-            )
-            for compute_type in ("float32", "int8")
+def peers(run, folder, sources, beam_size, one_by_one=False):
+    """All engines, with the settings to try.
+
+    Args:
+        run: Folder of the run.
+        folder: Where the model lies as the other engines want it, and the sentences.
+        sources: Name of the files of sentences, by suffix as text, as pieces and as ids.
+        beam_size: Width of the beam.
+        one_by_one: Whether sentences come one after the other.
+    """
+    shared = {"beam_size": beam_size, "one_by_one": one_by_one}
+    texts, pieces, ids = (str(folder / f"{sources}.{suffix}") for suffix in ("txt", "pieces.json", "ids.json"))
+    threads = {"threads": [1, 2]}
+    batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
+    ours = {**threads, **({} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
+    served = {} if one_by_one else {"rows": [125, 250, 500]}
+    made = [
+        Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
+        Peer(
+            "keras_transformer, SavedModel",
+            "decoding_peers:saved_model",
+            {"folder": str(folder / "model" / "1"), "source": texts, **shared},
+            served,
         ),
-        Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", {"run": run, **work}, {**threads, **theirs}),
     ]
+    for compute_type in ("float32", "int8"):
+        arguments = {"folder": str(folder / "ctranslate2"), "source": pieces, "compute_type": compute_type, **shared}
+        workers = {"workers": [1] if one_by_one else [1, 2], **threads, **batches}
+        made.append(Peer(f"CTranslate2, {compute_type}", "decoding_peers:ctranslate2", arguments, workers))
+    arguments = {"folder": str(folder / "marian"), "source": ids, **shared}
+    made.append(
+        Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", arguments, {**threads, **batches}),
+    )
+    return made
 
 
 def latencies(results):
@@ -76,17 +89,30 @@ def latencies(results):
 
 
 def _export(run, folder):
+    """Writes the model as every engine wants it: a peer that loads it needs nothing of TensorFlow unless it is ours."""
+    from marian_model import marian_of
+
+    from keras_transformer.checkpoints import load_preset
     from keras_transformer.decoding import Translator
+    from keras_transformer.export import export_ctranslate2
 
-    return str(Translator.from_preset(run).export(Path(folder) / "model", warmup=False))
+    model, source_tokenizer, target_tokenizer = load_preset(run)
+    Translator(model, source_tokenizer, target_tokenizer).export(folder / "model", warmup=False)
+    export_ctranslate2(folder / "ctranslate2", model, source_tokenizer, target_tokenizer)
+    marian_of(model).save_pretrained(folder / "marian")
 
 
-def _first_lines(source, folder):
+def _write_sources(run, source, path, most=None):
+    """Writes the sentences as text, as pieces and as ids."""
+    from keras_transformer.checkpoints import load_tokenizers
     from keras_transformer.data.lines import read_lines
 
-    path = Path(folder) / "few.txt"
-    path.write_bytes(b"\n".join(list(read_lines(source))[:LATENCY_SENTENCES]) + b"\n")
-    return path
+    tokenizer = load_tokenizers(Path(run))[0]
+    texts = [line.decode("utf-8") for line in read_lines(source)][:most]
+    ids = [tokenizer.encode(text) for text in texts]
+    path.with_suffix(".txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    path.with_suffix(".pieces.json").write_text(json.dumps([tokenizer.pieces(row) for row in ids]))
+    path.with_suffix(".ids.json").write_text(json.dumps([[*row, EOS] for row in ids]))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ all sentences, and says how many there were. The length penalty is off, whose de
 no translation may be longer than `LIMIT` tokens.
 """
 
+import json
 import os
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -51,39 +51,29 @@ def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests
     return _counted(ask if one_by_one else work, texts, one_by_one)
 
 
-def ctranslate2(run, source, beam_size, one_by_one=False, compute_type="float32", workers=2, threads=1, batch_size=64):
-    """CTranslate2, from pieces to pieces."""
+def ctranslate2(
+    folder, source, beam_size, one_by_one=False, compute_type="float32", workers=2, threads=1, batch_size=64
+):
+    """CTranslate2, from pieces to pieces: `source` is a file of lists of them."""
     import ctranslate2 as engine
 
-    from keras_transformer.checkpoints import load_preset
-    from keras_transformer.export import export_ctranslate2
-
-    model, source_tokenizer, target_tokenizer = load_preset(run)
-    pieces = [source_tokenizer.pieces(source_tokenizer.encode(text)) for text in _texts(source)]
-    with tempfile.TemporaryDirectory() as folder:
-        export_ctranslate2(Path(folder) / "model", model, source_tokenizer, target_tokenizer)
-        translator = engine.Translator(
-            str(Path(folder) / "model"), inter_threads=workers, intra_threads=threads, compute_type=compute_type
-        )
+    translator = engine.Translator(folder, inter_threads=workers, intra_threads=threads, compute_type=compute_type)
     options = {"beam_size": beam_size, "length_penalty": 0, "max_decoding_length": LIMIT, "disable_unk": True}
 
     def work(pieces):
         translator.translate_batch(pieces, max_batch_size=batch_size, **options)
 
-    return _counted(work, pieces, one_by_one)
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
 
 
-def marian(run, source, beam_size, one_by_one=False, threads=2, batch_size=64):
-    """`generate` of Hugging Face's Marian on PyTorch, from ids to ids."""
+def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64):
+    """`generate` of Hugging Face's Marian on PyTorch, from ids to ids: `source` is a file of lists of them."""
     import torch
-    from marian_model import marian_of
-
-    from keras_transformer.checkpoints import load_preset
+    from transformers import MarianMTModel
 
     torch.set_num_threads(threads)
-    ours, tokenizer, _ = load_preset(run)
-    model = marian_of(ours)
-    ids = [[*tokenizer.encode(text), 3] for text in _texts(source)]
+    model = MarianMTModel.from_pretrained(folder).eval()
+    options = {"num_beams": beam_size, "length_penalty": 0.0, "max_new_tokens": LIMIT, "do_sample": False}
 
     def work(ids):
         order = sorted(ids, key=len, reverse=True)
@@ -91,17 +81,9 @@ def marian(run, source, beam_size, one_by_one=False, threads=2, batch_size=64):
             batch = order[start : start + batch_size]
             rows = torch.tensor([row + [0] * (len(batch[0]) - len(row)) for row in batch])
             with torch.inference_mode():
-                model.generate(
-                    rows,
-                    attention_mask=(rows != 0).long(),
-                    num_beams=beam_size,
-                    length_penalty=0.0,
-                    max_new_tokens=LIMIT,
-                    do_sample=False,
-                    suppress_tokens=[0, 1, 2],
-                )
+                model.generate(rows, attention_mask=(rows != 0).long(), suppress_tokens=[0, 1, 2], **options)
 
-    return _counted(work, ids, one_by_one)
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
 
 
 def _counted(work, sentences, one_by_one):

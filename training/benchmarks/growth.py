@@ -15,7 +15,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from harness import Peer, compare
+from harness import Peer, compare, peak_bytes
 
 SIZES = {"batch": 16, "source": 32, "target": 32, "beam": 4, "vocabulary": 8_000, "depth": 4}
 GROWING = {
@@ -108,14 +108,12 @@ def _measure(work, size, rounds):
 
 def _measured(run, batch, source, target):
     """What runs, and says how much memory it took beyond that of the smallest case, which comes first."""
-    import resource
-
     run(1, 2, 2)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
 
     def work():
         run(batch, source, target)
-        return {"bytes": 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)}
+        return {"bytes": peak_bytes() - before}
 
     return work
 
@@ -133,7 +131,7 @@ def _plot(figures, path):
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(2, len(GROWING), figsize=(3 * len(GROWING), 6), layout="constrained")
+    figure, axes = pyplot.subplots(2, len(GROWING), figsize=(3 * len(GROWING), 6), layout="constrained", squeeze=False)
     for row, (work, sizes) in enumerate(figures.items()):
         for column, size in enumerate(GROWING):
             if size in sizes:
