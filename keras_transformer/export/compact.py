@@ -27,8 +27,8 @@ def compact_saved_model(folder: Path) -> None:
 
     TensorFlow writes the full path of the layer into the name of every operation, and that name again wherever its
     result is used; the shape of each result, which whoever loads the graph infers anew; and the size of a tensor
-    wherever a layer asks for it. What the signatures are called, and the variables, stays. Of the three quarters that
-    go, names are the most.
+    wherever a layer asks for it. What the signatures are called, and the variables, stays. Of what goes,
+    names are the most.
 
     Args:
         folder: What `tf.saved_model.save` wrote without custom gradients, which find operations by their names.

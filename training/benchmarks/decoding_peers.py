@@ -1,8 +1,8 @@
 """The engines that `decoding.py` compares, all with the weights of one trained model.
 
 Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns translates
-all sentences, and says how many there were. The length penalty is off, whose definitions differ, and
-no translation may be longer than `LIMIT` tokens.
+all sentences, and says how many there were. The length penalty is off, whose definitions differ, and no translation may
+be longer than `LIMIT` tokens.
 """
 
 import json

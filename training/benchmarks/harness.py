@@ -59,12 +59,11 @@ class Worker:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._messages}
         # All alike keep memory that they have freed, or the kernel's page faults are what is timed.
         environment = {**os.environ, "GLIBC_TUNABLES": GLIBC_TUNABLES}
-        self._process = subprocess.Popen(command, **pipes, text=True, env=environment)
+        self._process: Any = subprocess.Popen(command, **pipes, text=True, env=environment)
         self._name = peer.name
 
     def run(self) -> dict[str, Any]:
         """Does the work once: `seconds`, `peak_bytes` of the process so far, and what the work counted."""
-        assert self._process.stdin and self._process.stdout
         with contextlib.suppress(BrokenPipeError):
             print("run", file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
@@ -89,19 +88,19 @@ def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
         rounds: How often each works, after once to warm up.
 
     Returns:
-        For each peer `name`, `setting`, `tried` (seconds by setting), `seconds` of every round, `peak_bytes`, and what
+        For each peer `name`, `setting`, `tried` (seconds by setting, where there are several), `seconds` of every round, `peak_bytes`, and what
         the work counted, of the last round.
     """
     results, workers = [], []
     try:
         for peer in peers:
-            tried = {}
-            for setting in peer.combinations():
+            tried, settings = {}, peer.combinations()
+            for setting in settings if len(settings) > 1 else ():
                 with _worker(peer, setting) as worker:
                     worker.run()
                     tried[json.dumps(setting)] = worker.run()["seconds"]
                 _say(f"{peer.name}: {_setting(setting)}: {tried[json.dumps(setting)]:.2f} s")
-            best = json.loads(min(tried, key=lambda key: tried[key]))
+            best = json.loads(min(tried, key=lambda key: tried[key])) if tried else settings[0]
             results.append({"name": peer.name, "setting": best, "tried": tried, "seconds": []})
         for peer, result in zip(peers, results, strict=True):
             workers.append(Worker(peer, result["setting"]))

@@ -2,8 +2,7 @@
 
     python training/benchmarks/training.py --size tiny --to benchmarks
 
-Writes a table, JSON and a plot. Says as well which share of the machine's fastest matrix product each reaches, and what
-label smoothing costs in memory.
+Writes a table, JSON and a plot. Says as well which share of the machine's fastest matrix product each reaches.
 """
 
 import argparse

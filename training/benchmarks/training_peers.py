@@ -14,7 +14,7 @@ import numpy as np
 DROPOUT, SMOOTHING = 0.1, 0.1
 
 
-def ours(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, smoothing=SMOOTHING):
+def ours(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False):
     """`transformer` with `MaskedCrossentropy`."""
     import keras
 
@@ -22,7 +22,7 @@ def ours(size, vocabulary, rows, length, steps, precision="float32", jit_compile
     from keras_transformer.models import transformer
 
     model = transformer(_config(size, vocabulary), dtype=precision)
-    model.compile(keras.optimizers.Adam(1e-3), MaskedCrossentropy(smoothing), jit_compile=jit_compile)
+    model.compile(keras.optimizers.Adam(1e-3), MaskedCrossentropy(SMOOTHING), jit_compile=jit_compile)
     return _fit(model, vocabulary, rows, length, steps)
 
 
