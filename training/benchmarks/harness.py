@@ -88,7 +88,7 @@ def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
         rounds: How often each works, after once to warm up.
 
     Returns:
-        For each peer `name`, `setting`, `tried` (seconds by setting, where there are several), `seconds` of every round,
+        For each peer `name`, `setting`, `tried` (seconds by setting, where there are several), `seconds` of each round,
         `peak_bytes`, and what the work counted, of the last round.
     """
     results, workers = [], []
