@@ -1,4 +1,4 @@
-"""Gradient accumulation within a step: a batch that memory has no room for, in parts. For TensorFlow."""
+"""A step in parts: one after the other for want of memory, or at once, one to a core. For TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 
-def accumulate(batch, count: int, gradients_of):
+def accumulate(batch, count: int, gradients_of, at_once: int = 1):
     """The gradients of a batch, computed part by part.
 
     One step of `fit` stays one update: schedules, moving averages and the count of updates need know nothing of parts.
@@ -17,13 +17,16 @@ def accumulate(batch, count: int, gradients_of):
             that neighbours, which have about the same lengths, spread over the parts.
         count: Number of parts.
         gradients_of: A function from such a structure of fewer rows to a list of gradients.
+        at_once: How many parts may be computed at the same time.
 
     Returns:
         The sums of the gradients.
     """
     sums: list = []
     for number in range(count):
-        with tf.control_dependencies(sums):  # One part after the other: side by side they would take memory together.
+        if number % at_once == 0:
+            before = sums  # All at once would take the memory of all.
+        with tf.control_dependencies(before):
             part = keras.tree.map_structure(
                 lambda rows: rows if rows is None else tf.identity(rows[number::count]),  # noqa: B023
                 batch,

@@ -110,6 +110,9 @@ class Training(_Section):
         4096, ge=1, description="Cells of a batch on each side, over all devices and micro-batches."
     )
     micro_batches: int = Field(1, ge=1, description="Parts that a batch is computed in, one after the other.")
+    parallel_parts: int | None = Field(
+        None, ge=1, description="Parts of these that are computed at once; none for 2 on a CPU of several cores, else 1."
+    )
     fixed_lengths: list[int] | None = Field(None, description="Few fixed lengths of batches, for XLA; none for any.")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Label smoothing (section 5.4).")
     r_drop: float | None = Field(None, gt=0, description="Weight of R-Drop (Liang et al., 2021); none without.")

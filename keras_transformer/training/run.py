@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import os
@@ -61,6 +62,7 @@ class Run:
         self.recipe, self.folder, self._data = recipe, Path(folder), data
         self._tokenizers: tuple[Tokenizer, Tokenizer]
         self._strategy = _strategy(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
+        self._parallel_parts = _parallel_parts(recipe.training)
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
@@ -191,6 +193,7 @@ class Run:
             jit_compile=training.jit_compile,
             r_drop=training.r_drop,
             micro_batches=training.micro_batches,
+            parallel_parts=self._parallel_parts,
         )
         if training.init_from:
             self._start_from(model, Path(training.init_from))
@@ -292,6 +295,17 @@ def _strategy(distribution):
     if distribution == "multi_worker":
         return tf.distribute.MultiWorkerMirroredStrategy()
     return tf.distribute.get_strategy()
+
+
+def _parallel_parts(training):
+    """Parts of a batch that are computed at once. Each gets its share of the cores, where TensorFlow still asks."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    alone = training.distribution == "none" and not tf.config.list_physical_devices("GPU")
+    parts = training.parallel_parts or (2 if alone and cores > 1 and not training.jit_compile else 1)
+    if parts > 1 and alone:
+        with contextlib.suppress(RuntimeError):  # TensorFlow runs already, in a process that used it before.
+            tf.config.threading.set_intra_op_parallelism_threads(max(1, cores // parts))
+    return parts
 
 
 def _fixed_options(options):

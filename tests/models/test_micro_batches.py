@@ -49,6 +49,24 @@ def test_step_in_parts_is_the_step_of_the_whole_batch(count):
     assert_same_step(compiled(micro_batches=count), compiled())
 
 
+@pytest.mark.parametrize(("micro_batches", "parallel_parts"), [(1, 2), (2, 2)])
+def test_parts_that_are_computed_at_once_make_the_step_of_the_whole_batch(micro_batches, parallel_parts):
+    options = {"micro_batches": micro_batches, "parallel_parts": parallel_parts}
+    assert_same_step(compiled(run_eagerly=False, **options), compiled())
+
+
+def test_a_part_waits_for_those_that_are_not_computed_with_it():
+    """Of four parts, two at once: the third and the fourth begin when the sums of the first two are there."""
+
+    @tf.function
+    def sums(rows):
+        return accumulate(rows, 4, lambda part: [tf.square(part)], at_once=2)
+
+    graph = sums.get_concrete_function(tf.TensorSpec([8])).graph
+    parts = [operation for operation in graph.get_operations() if operation.type == "StridedSlice"]
+    assert [bool(part.control_inputs) for part in parts] == [False, False, True, True]
+
+
 def test_batch_of_fewer_rows_than_parts_makes_its_step():
     assert_same_step(compiled(run_eagerly=False, micro_batches=3, r_drop=1.0), compiled(), rows=2)
 
@@ -147,8 +165,9 @@ def test_parts_take_every_nth_row_and_their_gradients_add_up(rng):
 
 @pytest.mark.parametrize("count", [0, -1, 2.0, True, "2"])
 def test_number_of_parts_must_be_positive(count):
-    with pytest.raises(ValueError, match="`micro_batches` must be a whole number of at least 1. Received:"):
-        compiled(micro_batches=count)
+    for name in ("micro_batches", "parallel_parts"):
+        with pytest.raises(ValueError, match=f"`{name}` must be a whole number of at least 1. Received:"):
+            compiled(**{name: count})
 
 
 def test_optimizer_that_accumulates_gradients_itself_is_refused():

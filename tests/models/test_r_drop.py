@@ -160,13 +160,13 @@ def test_loss_of_an_epoch_heeds_tokens_and_padding_does_not_matter():
 
 
 def test_saved_model_keeps_the_weight_of_the_divergence(tmp_path):
-    compiled(r_drop=3.0, micro_batches=2).save(tmp_path / "model.keras")
+    compiled(r_drop=3.0, micro_batches=2, parallel_parts=3).save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     config = loaded.get_compile_config()
-    assert (config["r_drop"], config["micro_batches"]) == (3.0, 2)
+    assert (config["r_drop"], config["micro_batches"], config["parallel_parts"]) == (3.0, 2, 3)
     loaded.compile("sgd", MaskedCrossentropy())  # Anew, without.
     config = loaded.get_compile_config()
-    assert (config["r_drop"], config["micro_batches"]) == (None, 1)
+    assert (config["r_drop"], config["micro_batches"], config["parallel_parts"]) == (None, 1, 1)
 
 
 @pytest.mark.parametrize("value", [0, -1.0, float("inf"), float("nan"), True, "5"])
@@ -177,7 +177,7 @@ def test_weight_of_the_divergence_must_be_above_zero(value):
 
 def test_other_losses_are_refused():
     model = transformer(TransformerConfig(V, **SIZES))
-    for options in ({"r_drop": 1.0}, {"micro_batches": 2}):
+    for options in ({"r_drop": 1.0}, {"micro_batches": 2}, {"parallel_parts": 2}):
         with pytest.raises(ValueError, match="need a MaskedCrossentropy as the loss. Received: loss="):
             model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
 
