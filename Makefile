@@ -23,11 +23,11 @@ check-serving-version: .venv/dev.stamp .venv-serving/made.stamp  ## Runs an expo
 
 # A stamp is as old as the last install from its files: make installs again only when one of them has changed.
 .venv/demo.stamp: requirements.txt pyproject.toml | .venv/made.stamp
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable '.[train]'
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt --editable '.[train,visualize]'
 	touch $@
 
 .venv/dev.stamp: requirements-dev.txt requirements.txt pyproject.toml | .venv/made.stamp
-	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable '.[train]'
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --editable '.[train,visualize,demo]'
 	touch $@
 
 .venv/peers.stamp: requirements-peers.txt .venv/dev.stamp

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,24 @@ def read_texts(path: str) -> Iterator[str]:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{name}:{number} is not UTF-8: {error.reason} at byte {error.start + 1}") from error
+
+
+def read_pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
+    """The lines of two files side by side, one of which may be standard input.
+
+    Raises:
+        ValueError: As `read_texts`, or if one has fewer lines than the other.
+    """
+    if source == target == "-":
+        raise ValueError("Standard input holds the lines of one side. Received: - for both")
+    texts = (itertools.chain(read_texts(path), itertools.repeat(None)) for path in (source, target))
+    for number, pair in enumerate(zip(*texts, strict=True)):
+        if None in pair:
+            if pair != (None, None):
+                shorter = source if pair[0] is None else target
+                raise ValueError(f"Each source needs one target. Received: {shorter} ends after {number} lines")
+            return
+        yield pair
 
 
 @contextlib.contextmanager

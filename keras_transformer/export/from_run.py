@@ -57,7 +57,16 @@ def export_run(
     if recipe:
         card["languages"] = {"source": recipe.data.source_language, "target": recipe.data.target_language}
     card["scores"] = scores
+    if examples := _examples_of_run(run):
+        card["examples"] = examples
     return translator.export(folder, dtype=dtype, card=card, **arguments, **search), scores
+
+
+def _examples_of_run(run):
+    """Texts to try the model on; none of a preset."""
+    path = run / "scores.json"
+    examples = read_json(path).get("examples", []) if path.exists() else []
+    return examples if isinstance(examples, list) and all(isinstance(text, str) for text in examples) else []
 
 
 def _scores_of_run(run):

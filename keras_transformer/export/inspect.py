@@ -20,7 +20,7 @@ def describe_saved_model(folder: str | Path) -> str:
     Raises:
         ValueError: If there is no SavedModel.
     """
-    path = _version_folder(Path(folder))
+    path = version_folder(Path(folder))
     meta_graph = read_meta_graph(path)
     content: dict[str, Any] = {"folder": str(path)}
     if (path / CARD_FILE).exists():
@@ -58,7 +58,8 @@ def operations(meta_graph) -> collections.Counter:
     return collections.Counter(node.op for node in nodes if node.op not in functions)
 
 
-def _version_folder(folder):
+def version_folder(folder: Path) -> Path:
+    """A folder of a version, or of a model, whose newest it gives. Raises ValueError where there is no SavedModel."""
     if (folder / "saved_model.pb").exists():
         return folder
     versions = [path for path in folder.glob("*") if path.name.isdecimal() and (path / "saved_model.pb").exists()]

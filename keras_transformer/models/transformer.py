@@ -157,9 +157,7 @@ class Transformer(keras.Model):
     def get_compile_config(self):
         config = super().get_compile_config()
         if config:
-            config.update(
-                r_drop=self._r_drop, micro_batches=self._micro_batches, parallel_parts=self._parallel_parts
-            )
+            config.update(r_drop=self._r_drop, micro_batches=self._micro_batches, parallel_parts=self._parallel_parts)
             if self._default_jit_compile:
                 config["jit_compile"] = None  # The default is the backend's under which the model is loaded.
         return config

@@ -111,7 +111,9 @@ class Training(_Section):
     )
     micro_batches: int = Field(1, ge=1, description="Parts that a batch is computed in, one after the other.")
     parallel_parts: int | None = Field(
-        None, ge=1, description="Parts of these that are computed at once; none for 2 on a CPU of several cores, else 1."
+        None,
+        ge=1,
+        description="Parts of these that are computed at once; none for 2 on a CPU of several cores, else 1.",
     )
     fixed_lengths: list[int] | None = Field(None, description="Few fixed lengths of batches, for XLA; none for any.")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Label smoothing (section 5.4).")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import itertools
 import os
@@ -34,6 +33,7 @@ from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
+from keras_transformer.training.devices import parallel_parts_of, strategy_of
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe, load_recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
@@ -42,6 +42,8 @@ from keras_transformer.training.scoring import score_model, scores_as_dict
 _FREE_OPTIONS = tuple(
     f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
 )
+
+_EXAMPLES, _LONGEST_EXAMPLE = 5, 100
 
 
 class Run:
@@ -61,8 +63,8 @@ class Run:
     def __init__(self, recipe: Recipe, folder: str | os.PathLike, data: str | os.PathLike | None = None):
         self.recipe, self.folder, self._data = recipe, Path(folder), data
         self._tokenizers: tuple[Tokenizer, Tokenizer]
-        self._strategy = _strategy(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
-        self._parallel_parts = _parallel_parts(recipe.training)
+        self._strategy = strategy_of(recipe.training.distribution)  # First of all: it wants TensorFlow untouched.
+        self._parallel_parts = parallel_parts_of(recipe.training)
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
@@ -267,6 +269,7 @@ class Run:
             "model": name,
             "epochs": self.recipe.training.epochs,
             "validation": scores_as_dict(validation),
+            "examples": _examples([source for source, _ in validation_pairs]),
         }
         if self.recipe.data.test:
             test = list(RecipeCorpora(self.recipe.data.test, self.recipe.data, self._data))
@@ -289,23 +292,10 @@ class Run:
             print(*lines, sep=sep, flush=True)
 
 
-def _strategy(distribution):
-    if distribution == "mirrored":
-        return tf.distribute.MirroredStrategy()
-    if distribution == "multi_worker":
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    return tf.distribute.get_strategy()
-
-
-def _parallel_parts(training):
-    """Parts of a batch that are computed at once. Each gets its share of the cores, where TensorFlow still asks."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    alone = training.distribution == "none" and not tf.config.list_physical_devices("GPU")
-    parts = training.parallel_parts or (2 if alone and cores > 1 and not training.jit_compile else 1)
-    if parts > 1 and alone:
-        with contextlib.suppress(RuntimeError):  # TensorFlow runs already, in a process that used it before.
-            tf.config.threading.set_intra_op_parallelism_threads(max(1, cores // parts))
-    return parts
+def _examples(texts):
+    """A few short texts from all over, for whoever tries the model."""
+    short = list(dict.fromkeys(text for text in texts if 0 < len(text) <= _LONGEST_EXAMPLE))
+    return short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES]
 
 
 def _fixed_options(options):

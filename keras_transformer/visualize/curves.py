@@ -37,7 +37,9 @@ def positional_encoding(layer, length: int = 50) -> Figure:
     Raises:
         ValueError: If `length` is no positive number, or more than the layer has learned.
     """
-    values = np.asarray(keras.ops.convert_to_numpy(layer.position_encoding(check_positive("length", length))), "float32")
+    values = np.asarray(
+        keras.ops.convert_to_numpy(layer.position_encoding(check_positive("length", length))), "float32"
+    )
     picture = figure(8, 4)
     axes = picture.subplots()
     most = max(float(np.abs(values).max()), 1e-9)

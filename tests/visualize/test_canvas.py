@@ -28,7 +28,9 @@ def test_a_font_that_has_the_other_characters_is_found_or_what_to_install_is_sai
 
 def test_characters_that_no_font_has_are_named(monkeypatch):
     monkeypatch.setattr(canvas, "_fonts", lambda: [])
-    with pytest.warns(UserWarning, match="No font on this machine has these characters: 我 爱. Install .*fonts-noto-cjk"):
+    with pytest.warns(
+        UserWarning, match="No font on this machine has these characters: 我 爱. Install .*fonts-noto-cjk"
+    ):
         assert canvas.font_families(["我爱", "abc"]) == ["DejaVu Sans"]
 
 

@@ -36,7 +36,9 @@ def test_rates_are_those_of_the_schedule_from_the_first_update():
 
 
 def test_long_trainings_are_shown_from_end_to_end():
-    steps = learning_rate(keras.optimizers.schedules.CosineDecay(0.1, 10), updates=1_000_000).axes[0].lines[0].get_xdata()
+    steps = (
+        learning_rate(keras.optimizers.schedules.CosineDecay(0.1, 10), updates=1_000_000).axes[0].lines[0].get_xdata()
+    )
     assert (steps[0], steps[-1], len(steps)) == (1, 1_000_000, 2_000)
 
 

@@ -19,19 +19,8 @@ from keras_transformer.cli import main
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import score_translations
-from keras_transformer.text import Tokenizer
-from tests.decoding.models import random_model
+from tests.cli.conftest import TEXTS
 from tests.training.runs import write_recipe
-
-TEXTS = ["I love easy courses", "我爱水课", "", "Jane visits Africa"]
-
-
-@pytest.fixture(scope="module")
-def preset(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("preset")
-    tokenizer = Tokenizer.train([*TEXTS, *TEXTS], 300, "bpe")
-    Translator(random_model(300, seed=3), tokenizer).save_to_preset(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,84 @@
+"""The application, and what its commands share: options, interrupts, errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+app = typer.Typer(
+    help="Trains, evaluates, exports and shows encoder-decoder Transformers for translation.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder with local copies of public data sets; else they are downloaded."),
+]
+Model = Annotated[Path, typer.Argument(help="Folder of a run or a preset.")]
+Input = Annotated[str, typer.Option("--input", help="File to read, plain or gzip; - for standard input.")]
+Output = Annotated[str, typer.Option("--output", help="File to write; - for standard output.")]
+BeamSize = Annotated[int, typer.Option(help="Hypotheses kept at each step; 1 is greedy search.")]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any field of keras_transformer.decoding.SearchOptions: --set length_penalty=1.0. May be repeated.",
+    ),
+]
+
+
+@app.callback()
+def _options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False):
+    os.environ["KERAS_TRANSFORMER_DEBUG"] = "1" if debug else ""
+
+
+def main() -> None:
+    """Runs the command line; a user's mistake is one line on standard error and the exit status 2."""
+    try:
+        app(prog_name="keras-transformer")
+    except (ValueError, ImportError) as error:
+        if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
+            raise
+        print(f"keras-transformer: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+@contextlib.contextmanager
+def stopped_by_interrupt(message):
+    """Makes of Ctrl-C a message on standard error and the exit status 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"\n{message}", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def search_options(options, **search):
+    """The options of a search by name. Raises ValueError before a model is loaded for nothing."""
+    from keras_transformer.decoding import SearchOptions
+
+    search.update(parsed(options or []))
+    SearchOptions.of(**search)
+    return search
+
+
+def parsed(options):
+    """Values by the names of NAME=VALUE, each read as YAML. Raises ValueError for what is none."""
+    values = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set takes NAME=VALUE. Received: --set {option}")
+        try:
+            values[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ValueError(f"The value of --set {key} is no YAML. Received: {value}") from error
+    return values
