@@ -142,11 +142,11 @@ class SavedModelEngine:
         """As of `Engine`."""
         pair = {"text": self._tf.constant([source]), "target": self._tf.constant([target])}
         seen, score = self._call("attention", **pair), self._call("score", **pair)
-        tokens = (
-            [token.decode("utf-8") for token in seen[f"{side}_tokens"][0].numpy()] for side in ("source", "target")
+        source_tokens, target_tokens = (
+            [token.decode("utf-8") for token in seen[name][0].numpy()] for name in ("source_tokens", "target_tokens")
         )
         confidence = math.exp(float(score["log_probability"][0]) / int(score["length"][0]))
-        return Look(*tokens, {"mean": seen["attention"][0].numpy()}, None, confidence)
+        return Look(source_tokens, target_tokens, {"mean": seen["attention"][0].numpy()}, None, confidence)
 
     def _call(self, signature, **inputs):
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 
 from keras_transformer.demo.engines import Engine
@@ -17,7 +19,7 @@ def make_page(engine: Engine):
         engine: The model.
 
     Returns:
-        The pair `(blocks, options)`: a `gradio.Blocks` and the arguments of its `launch` that make it look as it should.
+        The pair `(blocks, options)`: a `gradio.Blocks`, and arguments of its `launch` that make it look as it should.
 
     Raises:
         ImportError: If Gradio is missing.
@@ -48,7 +50,7 @@ def make_page(engine: Engine):
         def translate(text, beam_size, n_best, length_penalty, max_length, target_prefix):
             if not text or not text.strip():
                 raise gr.Error("There is no text to translate.", print_exception=False)
-            options = {"beam_size": int(beam_size), "n_best": min(int(n_best), int(beam_size))}
+            options: dict[str, Any] = {"beam_size": int(beam_size), "n_best": min(int(n_best), int(beam_size))}
             options |= {"max_length": int(max_length), "length_penalty": float(length_penalty)}
             try:
                 found = engine.translate(text, **options, target_prefix=target_prefix or "")
@@ -78,7 +80,7 @@ def make_page(engine: Engine):
 
 
 def _looks(engine, text, found):
-    """How the model sees each line of the best translation, by its text; of all translations, where there is one line."""
+    """How the model sees all translations of one line, or each line of the best one, by what is seen."""
     sources = text.splitlines()
     if len(sources) == 1:
         return {one.text: engine.look(sources[0], one.text) for one in found}

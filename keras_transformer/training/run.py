@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import tensorflow as tf
 import yaml
 
 from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores

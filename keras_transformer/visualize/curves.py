@@ -57,8 +57,8 @@ def learning_rate(schedules, updates: int) -> Figure:
         updates: Weight updates to draw.
 
     Returns:
-        A matplotlib figure with one line for each schedule. Point x is the rate of the x-th update, from 1; of more than
-        2,000 updates it shows 2,000.
+        A matplotlib figure with one line for each schedule. Point x is the rate of the x-th update, from 1; of more
+        than 2,000 updates it shows 2,000.
 
     Raises:
         ValueError: If `updates` is no positive number, or there is no schedule.
