@@ -59,5 +59,62 @@ def look_as_html(look: Look, layer: str = "mean") -> str:
         _word(word, "kt-target", f'tabindex="0" data-number="{number}" {_confidence(look, word)}')
         for number, word in enumerate(targets)
     )
+    return (
+        f'<div class="kt-look" data-weights="{data}"><div class="kt-line" lang="und">{source}</div>'
+        f'<div class="kt-line" lang="und">{target}</div>{_note(look)}{_map(weights, sources, targets)}</div>'
+    )
+
+
+def word_weights(attention: np.ndarray, sources: Sequence[Word], targets: Sequence[Word]) -> np.ndarray:
+    """Attention between words: the sum over the tokens of a source word, the mean over those of a target word.
+
+    Args:
+        attention: [T,S], of tokens.
+        sources: The source words.
+        targets: The target words.
+
+    Returns:
+        float32 [target words, source words].
+    """
+    cells = [
+        [attention[target.start : target.end, source.start : source.end].sum(1).mean() for source in sources]
+        for target in targets
+    ]
+    return np.array(cells, "float32").reshape(len(targets), len(sources))
+
+
+def _word(word, kind, attributes=""):
+    space = " " if word.spaced else ""
+    return f'{space}<span class="kt-word {kind}" {attributes}>{html.escape(word.text)}</span>'
+
+
+def _confidence(look, word):
+    """The least probable token of a word counts: a word is as sure as its weakest part."""
+    if look.probabilities is None:
+        return ""
+    probability = float(look.probabilities[word.start : word.end].min())
+    # From red for 0 over yellow to green for 1.
+    return f'title="{100 * probability:.0f} %" style="border-bottom-color: hsl({120 * probability:.0f} 80% 45%)"'
+
+
+def _note(look):
+    words_too = (
+        " The line under a word is green where the model is sure of it, red where not."
+        if look.probabilities is not None
+        else " An exported model tells no confidence of single words."
+    )
+    text = f"Confidence {100 * look.confidence:.0f} % a token.{words_too} Point at a word to see what it attends to."
+    return f'<p class="kt-note">{text}</p>'
+
+
+def _map(weights, sources, targets):
+    head = "".join(f"<th>{html.escape(word.text)}</th>" for word in sources)
+    rows = []
+    for number, (word, row) in enumerate(zip(targets, weights, strict=True)):
+        cells = "".join(
+            f'<td title="{weight:.2f}" style="background-color: rgba(255, 140, 0, {weight:.3f})"></td>'
+            for weight in row
+        )
+        rows.append(f'<tr data-number="{number}"><th>{html.escape(word.text)}</th>{cells}</tr>')
     head = f"<thead><tr><th></th>{head}</tr></thead>"
     return f'<div class="kt-map"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>'
