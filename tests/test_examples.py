@@ -8,6 +8,7 @@ import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
 import keras_transformer
+import keras_transformer.benchmark
 import keras_transformer.callbacks
 import keras_transformer.checkpoints
 import keras_transformer.client
@@ -16,14 +17,17 @@ import keras_transformer.data.phrasebook
 import keras_transformer.data.public
 import keras_transformer.data.tensorflow_datasets
 import keras_transformer.decoding
+import keras_transformer.demo
 import keras_transformer.evaluate
 import keras_transformer.export
 import keras_transformer.text
 import keras_transformer.training
+import keras_transformer.visualize
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = list(find_examples(ROOT / "README.md", ROOT / "training" / "README.md", ROOT / "keras_transformer"))
 SUBPACKAGES = (
+    keras_transformer.benchmark,
     keras_transformer.callbacks,
     keras_transformer.checkpoints,
     keras_transformer.client,
@@ -32,10 +36,12 @@ SUBPACKAGES = (
     keras_transformer.data.public,
     keras_transformer.data.tensorflow_datasets,
     keras_transformer.decoding,
+    keras_transformer.demo,
     keras_transformer.evaluate,
     keras_transformer.export,
     keras_transformer.text,
     keras_transformer.training,
+    keras_transformer.visualize,
 )
 
 
