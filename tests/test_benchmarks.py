@@ -76,9 +76,46 @@ def test_results_are_saved_with_a_plot(harness, tmp_path):
     results = [{"name": "ours", "setting": {}, "seconds": [1.0, 2.0], "sentences": 10, "peak_bytes": 1}]
     harness.save(tmp_path / "to" / "speed.json", "Speed", results, "sentences")
     assert json.loads((tmp_path / "to" / "speed.json").read_text())["results"] == results
-    assert (tmp_path / "to" / "speed.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "to" / "speed.svg").read_text().count("<svg") == 1
 
 
 def test_a_peer_that_fails_is_named_with_its_reason(harness):
     with pytest.raises(RuntimeError, match="nothing failed: ValueError: No such engine."):
         harness.compare([harness.Peer("nothing", "works_of_test:broken")], rounds=1)
+
+
+PAGE = """# Speed
+
+<!-- speed -->
+old
+<!-- end -->
+
+<!-- latency -->
+<!-- end -->
+
+<!-- other -->
+kept
+<!-- end -->
+"""
+
+
+def test_page_has_the_tables_of_the_results_and_keeps_what_was_not_measured(harness, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    results = [{"name": "ours", "setting": {}, "seconds": [1.0, 2.0, 2.0], "sentences": 10, "peak_bytes": 2**20}]
+    harness.save(tmp_path / "speed.json", "Speed", results, "sentences")
+    harness.save(tmp_path / "latency.json", "Latency", [{**results[0], "latencies": [0.001, 0.003]}], "sentences")
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text(PAGE)
+    import report
+
+    monkeypatch.setattr(sys, "argv", ["report.py", str(tmp_path), "--page", str(page)])
+    for _ in range(2):  # Written twice it is the same.
+        report.main()
+        text = page.read_text()
+        assert harness.table(results, "sentences") in text and "old" not in text
+        assert "| ours | 2.0 |" in text and "\nkept\n" in text and text.count("| ours |") == 2
+    assert (page.parent / "pictures" / "performance_speed.svg").exists()
+    monkeypatch.setattr(sys, "argv", ["report.py", str(tmp_path), "--page", "absent.md"])
+    with pytest.raises(SystemExit, match="2"):
+        report.main()

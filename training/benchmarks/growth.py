@@ -75,18 +75,26 @@ def main():
     }
     options.to.mkdir(parents=True, exist_ok=True)
     (options.to / "growth.json").write_text(json.dumps(figures, indent=1) + "\n")
-    _plot(figures, options.to / "growth.png")
-    print("| | size | values | milliseconds | exponent of time | MiB | exponent of memory |")
-    print("|---|---|---|---|---|---|---|")
+    _plot(figures, options.to / "growth.svg")
+    print(table(figures))
+
+
+def table(figures):
+    """A Markdown table of what was measured, and the exponents."""
+    lines = [
+        "| | size | values | milliseconds | exponent of time | MiB | exponent of memory |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for work, sizes in figures.items():
         for size, points in sizes.items():
             milliseconds = ", ".join(f"{1000 * seconds:.0f}" for seconds in points["seconds"])
             memory = ", ".join(f"{value / 2**20:.0f}" for value in points["bytes"])
-            print(
+            lines.append(
                 f"| {work} | {size} | {', '.join(map(str, points['values']))} | {milliseconds} "
                 f"| {exponent(points['values'], points['seconds']):.2f} | {memory} "
                 f"| {exponent(points['values'], points['bytes']):.2f} |"
             )
+    return "\n".join(lines)
 
 
 def exponent(values, results):
@@ -126,12 +134,10 @@ def _model(vocabulary, depth):
 
 
 def _plot(figures, path):
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(2, len(GROWING), figsize=(3 * len(GROWING), 6), layout="constrained", squeeze=False)
+    figure = Figure(figsize=(3 * len(GROWING), 6), layout="constrained")
+    axes = figure.subplots(2, len(GROWING), squeeze=False)
     for row, (work, sizes) in enumerate(figures.items()):
         for column, size in enumerate(GROWING):
             if size in sizes:
@@ -139,8 +145,7 @@ def _plot(figures, path):
                 axes[row, column].set(title=f"{work}: {size}", xlabel=size, ylabel="seconds")
             else:
                 axes[row, column].axis("off")
-    figure.savefig(path, dpi=100)
-    pyplot.close(figure)
+    figure.savefig(path)
 
 
 if __name__ == "__main__":

@@ -141,12 +141,10 @@ def save(path: Path, title: str, results: Sequence[dict[str, Any]], unit: str) -
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     path.write_text(json.dumps({"title": title, "unit": unit, "machine": machine, "results": results}, indent=1) + "\n")
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 0.5 + 0.4 * len(results)), layout="constrained")
+    figure = Figure(figsize=(8, 0.5 + 0.4 * len(results)), layout="constrained")
+    axes = figure.subplots()
     for place, result in enumerate(results):
         rates = [result[unit] / seconds for seconds in result["seconds"]]
         axes.barh(place, statistics.median(rates), color="tab:blue" if place == 0 else "tab:gray")
@@ -154,8 +152,7 @@ def save(path: Path, title: str, results: Sequence[dict[str, Any]], unit: str) -
     axes.set_yticks(range(len(results)), [result["name"] for result in results])
     axes.invert_yaxis()
     axes.set(title=title, xlabel=f"{unit} a second")
-    figure.savefig(path.with_suffix(".png"), dpi=120)
-    pyplot.close(figure)
+    figure.savefig(path.with_suffix(".svg"))
 
 
 def peak_bytes() -> int:

@@ -2,7 +2,8 @@
 
     python training/benchmarks/training.py --size tiny --to benchmarks
 
-Writes a table, JSON and a plot. Says as well which share of the machine's fastest matrix product each reaches.
+Writes a table, JSON and a plot. Says as well which share of the machine's fastest matrix product each reaches, and what
+label smoothing takes in memory.
 """
 
 import argparse
@@ -40,19 +41,37 @@ def main():
     for result in results:
         share = each * result["tokens"] / statistics.median(result["seconds"]) / most
         print(f"  {result['name']}: {100 * share:.0f} % of it")
+    smoothing_memory(options)
+
+
+def smoothing_memory(options):
+    """Memory of a step with 4,096 tokens and a vocabulary of 32,000, with label smoothing and without."""
+    work = {"size": options.size, "vocabulary": 32_000, "rows": 128, "length": 32, "steps": 2}
+    pair = [
+        Peer(f"label smoothing {smoothing}", "training_peers:ours", {**work, "smoothing": smoothing})
+        for smoothing in (0.1, 0.0)
+    ]
+    results = compare(pair, 1)
+    save(options.to / f"smoothing_{options.size}.json", "Memory of label smoothing", results, "tokens")
+    smoothed, plain = (result["peak_bytes"] for result in results)
+    print(
+        f"Vocabulary of 32,000, 4,096 tokens: {smoothed / 2**20:,.0f} MiB with label smoothing, {plain / 2**20:,.0f} "
+        f"without: {smoothed / plain:.2f} of it"
+    )
 
 
 def peers(work):
     """All models, with and without a compiler."""
+    threads = {"threads": [1, 2]}
     made = [
-        Peer("keras_transformer", "training_peers:ours", work),
-        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}),
-        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work, {"threads": [1, 2]}),
-        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}),
+        Peer("keras_transformer", "training_peers:ours", work, {"threads": [1, 2], "parallel_parts": [1, 2]}),
+        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}, threads),
+        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work, threads),
+        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}, threads),
     ]
     for name, function in (("stock Keras layers", "stock_keras"), ("keras-nlp", "keras_nlp")):
-        made.append(Peer(name, f"training_peers:{function}", work))
-        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}))
+        made.append(Peer(name, f"training_peers:{function}", work, threads))
+        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}, threads))
     return made
 
 

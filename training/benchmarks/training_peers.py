@@ -14,20 +14,38 @@ import numpy as np
 DROPOUT, SMOOTHING = 0.1, 0.1
 
 
-def ours(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False):
+def ours(
+    size,
+    vocabulary,
+    rows,
+    length,
+    steps,
+    precision="float32",
+    jit_compile=False,
+    threads=2,
+    parallel_parts=1,
+    smoothing=SMOOTHING,
+):
     """`transformer` with `MaskedCrossentropy`."""
+    _set_threads(threads)
     import keras
 
     from keras_transformer.losses import MaskedCrossentropy
     from keras_transformer.models import transformer
 
     model = transformer(_config(size, vocabulary), dtype=precision)
-    model.compile(keras.optimizers.Adam(1e-3), MaskedCrossentropy(SMOOTHING), jit_compile=jit_compile)
+    model.compile(
+        keras.optimizers.Adam(1e-3),
+        MaskedCrossentropy(smoothing),
+        jit_compile=jit_compile,
+        parallel_parts=parallel_parts,
+    )
     return _fit(model, vocabulary, rows, length, steps)
 
 
-def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False):
+def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, threads=2):
     """Blocks of `keras.layers.MultiHeadAttention`, `LayerNormalization` and `Dense`."""
+    _set_threads(threads)
     import keras
 
     keras.config.set_dtype_policy(precision)
@@ -52,8 +70,9 @@ def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_
     return _stock(config, encoder, decoder, jit_compile, rows, length, steps)
 
 
-def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False):
+def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, threads=2):
     """keras-nlp's `TransformerEncoder` and `TransformerDecoder`."""
+    _set_threads(threads)
     import keras
     import keras_nlp
 
@@ -153,6 +172,13 @@ def operations_per_token(size, vocabulary, length):
     encoder = config.encoder_layers * (block + 2 * width * inner)
     decoder = config.decoder_layers * (2 * block + 2 * width * inner)
     return 3 * 2 * (encoder + decoder + width * vocabulary)
+
+
+def _set_threads(threads):
+    """Cores that one operation may use; operations that do not wait for each other run side by side."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
 
 
 def _config(size, vocabulary):
