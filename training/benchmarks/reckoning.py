@@ -126,12 +126,13 @@ def table(machine: Machine) -> str:
 
 def assumptions(machine: Machine) -> str:
     """What the table rests on, in a sentence."""
+    gbs = [f"{rate / 1e9:.0f} GB/s" for rate in (machine.within, machine.between)]
+    shares = [f"{100 * share_of_paper(size):.0f} % ({size})" for size in UPDATES]
     return (
         f"{machine.name}: {machine.operations / 1e12:.0f} TFLOP/s of bfloat16 by its maker, "
-        f"{100 * machine.share:.0f} % of it assumed; {machine.within / 1e9:.0f} GB/s within a machine of "
-        f"{machine.per_machine}, {machine.between / 1e9:.0f} between machines; vocabulary {VOCABULARY:,}, {LENGTH} tokens a sentence; "
-        f"{1e3 * machine.launch:.0f} ms a step at least. By the same count the paper's steps reach "
-        f"{100 * share_of_paper('base'):.0f} % (base) and {100 * share_of_paper('big'):.0f} % (big) of a P100."
+        f"{100 * machine.share:.0f} % of it assumed; {gbs[0]} within a machine of {machine.per_machine}, {gbs[1]} "
+        f"between machines; {1e3 * machine.launch:.0f} ms a step at least; vocabulary {VOCABULARY:,}, {LENGTH} tokens "
+        f"a sentence. By the same count the paper's steps reach {' and '.join(shares)} of a P100."
     )
 
 
