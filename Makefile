@@ -2,8 +2,9 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 export TF_CPP_MIN_LOG_LEVEL ?= 3
+export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: demo test check peers check-serving-version clean
+.PHONY: demo test check docs bench peers check-serving-version clean
 
 demo: .venv/demo.stamp  ## Trains a model on the embedded phrasebook and translates what it never saw.
 	$(BIN)/python training/demo.py
@@ -15,8 +16,24 @@ check: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+docs: .venv/dev.stamp  ## Builds the guide: open build/site/index.html.
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
 
 peers: .venv/peers.stamp  ## Adds PyTorch, JAX and other engines, which some tests compare with.
+
+# A trained model and text to translate: make bench RUN=runs/multi30k-en-de SOURCE=test_2016_flickr.en.gz
+RUN ?= runs/multi30k-en-de
+SOURCE ?= test.en
+bench: .venv/peers.stamp  ## Runs the benchmarks against other engines, and writes their figures into the guide.
+	@test -d "$(RUN)" && test -f "$(SOURCE)" || { echo "make bench needs a trained RUN and a SOURCE to translate. Received: RUN=$(RUN) SOURCE=$(SOURCE)" >&2; exit 2; }
+	$(BIN)/python training/benchmarks/training.py --size tiny --to build/benchmarks
+	$(BIN)/python training/benchmarks/training.py --size tiny --precision mixed_bfloat16 --to build/benchmarks
+	$(BIN)/python training/benchmarks/training.py --size base --rows 32 --rounds 3 --steps 2 --to build/benchmarks
+	$(BIN)/python training/benchmarks/decoding.py $(RUN) --source $(SOURCE) --to build/benchmarks
+	$(BIN)/python training/benchmarks/growth.py --to build/benchmarks
+	$(BIN)/python training/benchmarks/report.py build/benchmarks --page docs/performance.md
 
 check-serving-version: .venv/dev.stamp .venv-serving/made.stamp  ## Runs an export under TensorFlow Serving's TensorFlow.
 	$(BIN)/python training/check_serving_version.py

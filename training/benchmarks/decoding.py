@@ -57,7 +57,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     threads = {"threads": [1, 2]}
     batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
     ours = {**threads, **({} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
-    served = {} if one_by_one else {"rows": [125, 250, 500]}
+    served = {} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]}
     made = [
         Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
         Peer(

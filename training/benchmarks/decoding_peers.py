@@ -30,8 +30,11 @@ def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=409
     return _counted(work, texts, one_by_one)
 
 
-def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests=2, rows=250):
-    """The signature `translate` of an exported model, asked by several callers at a time."""
+def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests=2, rows=250, by_length=False):
+    """The signature `translate` of an exported model, asked by several callers at a time.
+
+    `by_length` is what a client may do as well as `Translator` does: it asks for texts of like lengths together.
+    """
     tf = _tensorflow(threads)
     import tensorflow_text  # noqa: F401
 
@@ -44,7 +47,8 @@ def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests
         loaded.signatures["translate"](text=tf.constant(texts), target_prefix=prefix, **options)["count"].numpy()
 
     def work(texts):
-        parts = [texts[i : i + rows] for i in range(0, len(texts), rows)]
+        ordered = sorted(texts, key=len, reverse=True) if by_length else texts
+        parts = [ordered[i : i + rows] for i in range(0, len(ordered), rows)]
         with ThreadPoolExecutor(requests) as executor:
             list(executor.map(ask, parts))
 
