@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import os
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import yaml
 
 from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores
 from keras_transformer.checkpoints import (
@@ -23,7 +21,6 @@ from keras_transformer.checkpoints import (
     save_preset,
     save_tokenizers,
     write_json,
-    write_text,
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import Translator
@@ -33,14 +30,10 @@ from keras_transformer.models import transformer
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.devices import parallel_parts_of, strategy_of
+from keras_transformer.training.folder import open_run_folder, trim_history
 from keras_transformer.training.optimizer import make_optimizer
-from keras_transformer.training.recipe import Recipe, load_recipe
+from keras_transformer.training.recipe import Recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
-
-# Options that a run may go on with when they have changed since it began.
-_FREE_OPTIONS = tuple(
-    f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
-)
 
 _EXAMPLES, _LONGEST_EXAMPLE = 5, 100
 
@@ -67,22 +60,7 @@ class Run:
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
-        self._open_folder()
-
-    def _open_folder(self):
-        options = self.recipe.model_dump(mode="json")
-        path = self.folder / "recipe.yaml"
-        if path.exists():
-            before = _fixed_options(load_recipe(path).model_dump(mode="json"))
-            changed = [key for key, value in _fixed_options(options).items() if before[key] != value]
-            if changed:
-                raise ValueError(
-                    f"{self.folder} holds a run of another recipe: choose another folder, or delete it. Received: "
-                    f"other values of {', '.join(changed)}"
-                )
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self._worker == 0:
-            write_text(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
+        open_run_folder(self.folder, recipe, write=self._worker == 0)
 
     def train(self) -> dict[str, Any]:
         """Trains, or goes on, and writes the best model; returns what `scores.json` holds.
@@ -108,7 +86,7 @@ class Run:
                 + (f", {done} of them done" if done else "")
             )
             if self._worker == 0:
-                _trim_history(self.folder / "history.csv", done)
+                trim_history(self.folder / "history.csv", done)
             started = time.perf_counter()
             if done < training.epochs:
                 model.fit(
@@ -187,6 +165,11 @@ class Run:
         recipe, training = self.recipe, self.recipe.training
         model = transformer(recipe.transformer_config(*(tokenizer.vocabulary_size for tokenizer in self._tokenizers)))
         updates = training.epochs * steps_per_epoch
+        if recipe.optimizer.warmup_steps >= updates:
+            self._say(
+                f"The warm-up of {recipe.optimizer.warmup_steps:,} updates lasts longer than the {updates:,} of this "
+                "training: the learning rate never reaches its peak. A smaller optimizer.warmup_steps helps."
+            )
         model.compile(
             optimizer=make_optimizer(recipe.optimizer, model.config.model_dim, updates),
             loss=MaskedCrossentropy(label_smoothing=training.label_smoothing),
@@ -253,7 +236,7 @@ class Run:
         keras.config.set_dtype_policy("float32")
         checkpoints = self.folder / "checkpoints"
         last = LastCheckpoints(checkpoints).paths()[-self.recipe.training.average_last :]
-        candidates = {f"average of the last {len(last)} checkpoints": last}
+        candidates = {f"average of the last {len(last)} checkpoint{'s' * (len(last) > 1)}": last}
         if (checkpoints / "best.weights.h5").exists():
             candidates["best checkpoint"] = [checkpoints / "best.weights.h5"]
         results = {}
@@ -295,19 +278,3 @@ def _examples(texts):
     """A few short texts from all over, for whoever tries the model."""
     short = list(dict.fromkeys(text for text in texts if 0 < len(text) <= _LONGEST_EXAMPLE))
     return short[:: max(1, len(short) // _EXAMPLES)][:_EXAMPLES]
-
-
-def _fixed_options(options):
-    """The options that must not change within a run, by their dotted names."""
-    flat = {f"{section}.{key}": value for section, fields in options.items() for key, value in fields.items()}
-    return {key: value for key, value in flat.items() if key not in _FREE_OPTIONS}
-
-
-def _trim_history(path, epochs):
-    """Leaves out the rows of epochs that will be done again."""
-    if not path.exists():
-        return
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([*rows[:1], *(row for row in rows[1:] if row and int(row[0]) < epochs)])

@@ -33,6 +33,7 @@ def test_run_folder_holds_everything_that_the_run_made(finished):
     report = json.loads((folder / "data_report.json").read_text(encoding="utf-8"))
     assert [entry["kept"] for entry in report["train"].values()] == [300]
     assert "300 of 300 pairs kept" in process.stdout
+    assert "The warm-up of 30 updates lasts longer than the " in process.stdout
     with open(folder / "history.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["epoch"] for row in rows] == ["0", "1", "2"]
@@ -140,3 +141,13 @@ def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_pa
         if not expected.startswith("epoch"):
             rows = [[float(row.split(",")[column]) for column in columns] for row in (expected, resumed)]
             np.testing.assert_allclose(rows[1], rows[0], rtol=1e-4)
+
+
+def test_a_start_that_failed_leaves_a_folder_that_the_corrected_recipe_may_have(tmp_path, run_anything):
+    recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:5], phrasebook("zh", "train")[:5])
+    options = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    for name in ("misspelt", "misspelt again"):
+        options["data"]["train"][0]["source"] = str(tmp_path / name)
+        recipe.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
+        status, _, error = run_anything("train", recipe, "--to", tmp_path / "run")
+        assert status == 2 and name in error and "another recipe" not in error

@@ -148,8 +148,8 @@ def quality_study(sizes, vocabulary_size, batch_tokens, updates, checks, sentenc
     The Transformer is trained first. All others make as many updates, and go on until they have taken its time.
 
     Returns:
-        By model `parameters` and `curve`, points of `updates`, `seconds` of training, `loss`, `bleu` and `examples`, which
-        are translations; of these `same_updates` and `same_seconds`.
+        By model `parameters` and `curve`, points of `updates`, `seconds` of training, `loss`, `bleu` and `examples` of
+        translations; of these `same_updates` and `same_seconds`.
     """
     corpus = _Corpus(vocabulary_size, batch_tokens, updates, sentences)
     results, limit = {}, None

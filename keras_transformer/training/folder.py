@@ -1,0 +1,59 @@
+"""The folder of a run: whose recipe it holds, and its history."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import yaml
+
+from keras_transformer.checkpoints import write_text
+from keras_transformer.training.recipe import Recipe, load_recipe
+
+# Options that a run may go on with when they have changed since it began.
+_FREE_OPTIONS = tuple(
+    f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
+)
+
+
+def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
+    """Makes the folder of a run, or finds it as the same recipe left it.
+
+    Args:
+        folder: The folder.
+        recipe: The run's recipe.
+        write: Whether to write the recipe into it: of several workers one does.
+
+    Raises:
+        ValueError: If the folder holds a run of another recipe; the message names the options that differ.
+    """
+    options = recipe.model_dump(mode="json")
+    path = folder / "recipe.yaml"
+    # A first start that failed, a file misspelt, has made nothing that another recipe would not fit.
+    if path.exists() and any(one.name != path.name for one in folder.iterdir()):
+        before = _fixed_options(load_recipe(path).model_dump(mode="json"))
+        changed = [key for key, value in _fixed_options(options).items() if before[key] != value]
+        if changed:
+            raise ValueError(
+                f"{folder} holds a run of another recipe: choose another folder, or delete it. Received: "
+                f"other values of {', '.join(changed)}"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    if write:
+        write_text(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
+
+
+def trim_history(path: Path, epochs: int) -> None:
+    """Leaves out the rows of epochs that will be done again."""
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*rows[:1], *(row for row in rows[1:] if row and int(row[0]) < epochs)])
+
+
+def _fixed_options(options):
+    """The options that must not change within a run, by their dotted names."""
+    flat = {f"{section}.{key}": value for section, fields in options.items() for key, value in fields.items()}
+    return {key: value for key, value in flat.items() if key not in _FREE_OPTIONS}
