@@ -98,3 +98,62 @@ class NoamSchedule(InverseSquareRootSchedule):
             "scale": self.scale,
             "gradient_accumulation_steps": self.gradient_accumulation_steps,
         }
+
+
+@keras.saving.register_keras_serializable(package="keras_transformer")
+class CooldownSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Another schedule, whose rate falls in a straight line to 0 at the end (Zhai et al., 2022, section 3.5).
+
+        rate = schedule(step) * min(1, (total_steps + 1 - step) / cooldown_steps)
+
+    `step` counts updates from 1: the first `total_steps - cooldown_steps + 1` have the rate of the schedule, and the last
+    a `cooldown_steps`-th of it.
+
+    Args:
+        schedule: A `keras.optimizers.schedules.LearningRateSchedule`.
+        total_steps: Updates of the whole training; later ones have the rate 0.
+        cooldown_steps: How many of them the fall takes.
+        gradient_accumulation_steps: As in `InverseSquareRootSchedule`.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Example:
+        ```python
+        from keras_transformer.schedules import CooldownSchedule, InverseSquareRootSchedule
+
+        schedule = CooldownSchedule(InverseSquareRootSchedule(4e-3, 100), total_steps=400, cooldown_steps=100)
+        print([round(float(schedule(step)), 5) for step in (99, 299, 349, 399)])
+        #> [0.004, 0.00231, 0.00109, 2e-05]
+        ```
+    """
+
+    def __init__(self, schedule, total_steps: int, cooldown_steps: int, gradient_accumulation_steps: int = 1):
+        super().__init__()
+        if not isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule):
+            raise ValueError(f"`schedule` must be a learning-rate schedule of Keras. Received: schedule={schedule!r}")
+        self.schedule = schedule
+        self.total_steps = check_positive("total_steps", total_steps)
+        self.cooldown_steps = check_positive("cooldown_steps", cooldown_steps)
+        self.gradient_accumulation_steps = check_positive("gradient_accumulation_steps", gradient_accumulation_steps)
+        if self.cooldown_steps > self.total_steps:
+            raise ValueError(
+                f"`cooldown_steps` must be at most `total_steps`. Received: {cooldown_steps=}, {total_steps=}"
+            )
+
+    def __call__(self, step):
+        done = ops.floor_divide(ops.cast(step, "int32"), self.gradient_accumulation_steps)
+        left = ops.cast(self.total_steps - done, "float32") / self.cooldown_steps
+        return self.schedule(step) * ops.clip(left, 0.0, 1.0)
+
+    def get_config(self):
+        return {
+            "schedule": keras.optimizers.schedules.serialize(self.schedule),
+            "total_steps": self.total_steps,
+            "cooldown_steps": self.cooldown_steps,
+            "gradient_accumulation_steps": self.gradient_accumulation_steps,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "schedule": keras.optimizers.schedules.deserialize(config["schedule"])})

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.schedules import InverseSquareRootSchedule, NoamSchedule
+from keras_transformer.schedules import CooldownSchedule, InverseSquareRootSchedule, NoamSchedule
 
 SCHEDULES = {
     "noam": (NoamSchedule, {"model_dim": 512, "warmup_steps": 40, "scale": 2.0, "gradient_accumulation_steps": 3}),
@@ -64,6 +64,45 @@ def test_noam_peaks_at_the_end_of_the_warm_up(warmup_steps):
 def test_inverse_square_root_equals_its_formula(peak, warmup_steps):
     expected = inverse_square_root(np.arange(1, 20001), peak, warmup_steps)
     np.testing.assert_allclose(rates(InverseSquareRootSchedule(peak, warmup_steps), 20000), expected, rtol=1e-6)
+
+
+def test_cooldown_is_the_schedule_and_then_a_straight_line_to_zero():
+    plain = InverseSquareRootSchedule(0.5, 40)
+    values = rates(CooldownSchedule(plain, total_steps=200, cooldown_steps=50), 220)
+    steps = np.arange(1, 221)
+    expected = inverse_square_root(steps, 0.5, 40) * np.clip((201 - steps) / 50, 0, 1)
+    np.testing.assert_allclose(values, expected, rtol=1e-5, atol=1e-9)
+    assert values[199] > 0 == values[200]
+
+
+def test_cooldown_counts_updates_of_accumulated_batches():
+    plain = CooldownSchedule(InverseSquareRootSchedule(0.5, 4), 20, 10)
+    schedule = CooldownSchedule(InverseSquareRootSchedule(0.5, 4, 3), 20, 10, gradient_accumulation_steps=3)
+    np.testing.assert_allclose(rates(schedule, 60), np.repeat(rates(plain, 20), 3), rtol=1e-6)
+
+
+def test_cooldown_comes_back_from_a_file(tmp_path):
+    schedule = CooldownSchedule(NoamSchedule(512, 40), 200, 50, gradient_accumulation_steps=2)
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(schedule), "mse")
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras").optimizer._learning_rate
+    assert type(loaded) is CooldownSchedule and loaded.get_config() == schedule.get_config()
+    np.testing.assert_allclose(rates(loaded, 500), rates(schedule, 500))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.1, 10, 5), "`schedule` must be a learning-rate schedule of Keras. Received: schedule=0.1"),
+        ((NoamSchedule(512), 10, 11), "at most `total_steps`. Received: cooldown_steps=11, total_steps=10"),
+        ((NoamSchedule(512), 10, 0), "`cooldown_steps` must be"),
+        ((NoamSchedule(512), 1.5, 1), "`total_steps` must be"),
+    ],
+)
+def test_cooldowns_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CooldownSchedule(*arguments)
 
 
 @pytest.mark.parametrize(

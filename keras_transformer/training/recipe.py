@@ -80,18 +80,17 @@ class TokenizerOptions(_Section):
 
 
 class Optimizer(_Section):
-    """The optimizer and its learning rate (section 5.3)."""
+    """Adam and its learning rate (section 5.3)."""
 
-    name: Literal["adam", "muon"] = Field(
-        "adam", description="The paper's Adam; or Muon, which needs fewer updates and leaves to Adam what is no matrix."
-    )
-    schedule: Literal["inverse_square_root", "noam", "cosine"] = Field(
-        "inverse_square_root",
-        description="Warm-up to a peak and decay; noam computes the peak from the width, cosine ends at 0.",
+    schedule: Literal["inverse_square_root", "noam"] = Field(
+        "inverse_square_root", description="Warm-up to a peak and decay; noam computes the peak from the width."
     )
     peak_learning_rate: float = Field(0.001, gt=0, description="Rate at the end of the warm-up; not for noam.")
     scale: float = Field(1.0, gt=0, description="Factor of the rate; for noam only.")
     warmup_steps: int = Field(4000, ge=1, description="Updates of the warm-up.")
+    cooldown: float = Field(
+        0.0, ge=0, lt=1, description="Share of the updates, the last ones, in which the rate falls to 0."
+    )
     beta_1: float = Field(0.9, ge=0, lt=1, description="Adam's decay of the first moment.")
     beta_2: float = Field(0.98, ge=0, lt=1, description="Adam's decay of the second moment.")
     epsilon: float = Field(1e-9, gt=0, description="Adam's epsilon.")
