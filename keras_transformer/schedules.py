@@ -106,7 +106,7 @@ class CooldownSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
         rate = schedule(step) * min(1, (total_steps + 1 - step) / cooldown_steps)
 
-    `step` counts updates from 1: the first `total_steps - cooldown_steps + 1` have the rate of the schedule, and the last
+    `step` counts updates from 1: the first `total_steps - cooldown_steps + 1` have the schedule's rate, and the last
     a `cooldown_steps`-th of it.
 
     Args:
