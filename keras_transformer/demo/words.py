@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ def words(pieces: Sequence[str]) -> list[Word]:
     pieces = [piece for piece in pieces if piece != "</s>"]
     starts = [i for i in range(len(pieces)) if not i or _starts(pieces[i - 1], pieces[i])]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True):
+    for start, end in itertools.pairwise([*starts, len(pieces)]):
         text = _text(pieces[start:end])
         found.append(Word(text.strip(_SPACE).replace(_SPACE, " "), start, end, text.startswith(_SPACE)))
     return found

@@ -14,7 +14,7 @@ NAMES = {
 }
 TITLES = {
     "time": "Milliseconds of a training step by length, with the same number of tokens in a batch",
-    "memory": "Tokens given back from n back, right in %",
+    "memory": "Right tokens of n given back in reverse, in %; in brackets the updates until a model was done",
     "quality": "BLEU of greedy translations",
 }
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
@@ -81,7 +81,10 @@ def _time_table(results):
 def _memory_table(results):
     rows = [["", "parameters", *(f"n = {length}" for length in results["lengths"]), "seconds"]]
     for kind, model in results["models"].items():
-        shares = [f"{100 * share:.0f}" for share in model["accuracy"]]
+        shares = [
+            f"{100 * share:.0f}" + (f" ({updates})" if updates < results["updates"] else "")
+            for share, updates in zip(model["accuracy"], model["updates"], strict=True)
+        ]
         rows.append([NAMES[kind], f"{model['parameters']:,}", *shares, f"{sum(model['seconds']):.0f}"])
     return _markdown(rows)
 
