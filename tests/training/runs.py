@@ -52,6 +52,7 @@ def write_pairs(folder, name, pairs):
 
 
 def write_recipe(folder, train, validation, **sections):
+    """A small recipe. Batches are computed in one part unless it says otherwise: tracing two takes longer."""
     recipe = {
         "data": {
             "source_language": "zh",
@@ -64,6 +65,7 @@ def write_recipe(folder, train, validation, **sections):
         "model": TINY,
         "optimizer": {"peak_learning_rate": 0.005, "warmup_steps": 30},
         **sections,
+        "training": {"parallel_parts": 1, **sections.get("training", {})},
     }
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(recipe, allow_unicode=True), encoding="utf-8")

@@ -119,7 +119,13 @@ def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_pa
         tmp_path,
         pairs,
         pairs[:5],
-        training={"epochs": 4, "batch_tokens": 256, "average_last": 4, "translate_every": 4},
+        training={
+            "epochs": 4,
+            "batch_tokens": 256,
+            "parallel_parts": 2,
+            "average_last": 4,
+            "translate_every": 4,
+        },
         optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
     )
     assert run("train", recipe, "--to", tmp_path / "whole").returncode == 0
