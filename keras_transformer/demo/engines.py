@@ -11,21 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from keras_transformer.checkpoints import read_json
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """One of several translations of a text.
-
-    Attributes:
-        text: The translation.
-        score: Its log-probability divided by the length penalty.
-        truncated: Whether it ended at the limit of its length.
-    """
-
-    text: str
-    score: float
-    truncated: bool
+from keras_transformer.decoding import Hypothesis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +46,7 @@ class Engine(Protocol):
     examples: Sequence[str]
     card: dict[str, Any]
 
-    def translate(self, text: str, **options) -> list[Candidate]:
+    def translate(self, text: str, **options) -> Sequence[Hypothesis]:
         """The `n_best` translations of a text. Options: those of `translate` of an exported model."""
 
     def look(self, source: str, target: str) -> Look:
@@ -87,8 +73,7 @@ class RunEngine:
 
     def translate(self, text, **options):
         """As of `Engine`."""
-        found = self._translator.translate(text, **options)
-        return [Candidate(one.text, one.score, one.truncated) for one in found.n_best]
+        return self._translator.translate(text, **options).n_best
 
     def look(self, source, target):
         """As of `Engine`."""
@@ -135,7 +120,7 @@ class SavedModelEngine:
         found = self._call("translate", text=self._tf.constant([text]), **inputs)
         columns = (found[name][0].numpy()[: int(found["count"][0])] for name in ("translations", "scores", "truncated"))
         return [
-            Candidate(one.decode("utf-8"), float(score), bool(cut)) for one, score, cut in zip(*columns, strict=True)
+            Hypothesis(one.decode("utf-8"), float(score), bool(cut)) for one, score, cut in zip(*columns, strict=True)
         ]
 
     def look(self, source, target):

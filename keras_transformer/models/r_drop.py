@@ -35,7 +35,7 @@ def _divergences(logits, length):
     """(KL(p, q) + KL(q, p)) / 2 of each token: [2BT,V], T -> [BT].
 
     With d = log p - log q, the gradient for the logits of p is (p (d - KL(p, q)) + p - q) / 2 and that for those of q
-    (q (-d - KL(q, p)) + q - p) / 2. Automatic differentiation of two log-softmaxes takes twice as long.
+    (q (-d - KL(q, p)) + q - p) / 2. Automatic differentiation of two log-softmaxes makes more buffers of [BT,V].
     """
     vocabulary_size = logits.shape[-1]
 

@@ -118,9 +118,9 @@ class Transformer(keras.Model):
             micro_batches: Parts that each batch is computed in, one after the other, for want of memory. The update is
                 that of the whole batch. Needs a `MaskedCrossentropy`, TensorFlow, and an optimizer that does not
                 accumulate gradients itself.
-            parallel_parts: Parts of each of these that are computed at the same time, with the same needs. On a CPU,
-                two parts with half of the cores each (`tf.config.threading.set_intra_op_parallelism_threads`) trained
-                the preset `tiny` 1.15 times as fast on two cores.
+            parallel_parts: Parts of each of these that are computed at the same time, with the same needs. Faster on
+                a CPU where each has its share of the cores (`tf.config.threading.set_intra_op_parallelism_threads`);
+                `training/benchmarks/training.py` tries it both ways.
 
         Raises:
             ValueError: If `r_drop` is not above 0, `micro_batches` or `parallel_parts` not at least 1, or one of them
@@ -129,7 +129,6 @@ class Transformer(keras.Model):
         self._r_drop = None if r_drop is None else check_above_zero("r_drop", r_drop)
         self._micro_batches = check_positive("micro_batches", micro_batches)
         self._parallel_parts = check_positive("parallel_parts", parallel_parts)
-        in_parts = self._micro_batches * self._parallel_parts > 1
         self._default_jit_compile = jit_compile is None
         if jit_compile is None:
             jit_compile = False if keras.backend.backend() == "tensorflow" else "auto"
@@ -142,12 +141,12 @@ class Transformer(keras.Model):
             self._accumulation = accumulation_of(self.optimizer)
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
-        elif self._r_drop or in_parts:
+        elif self._r_drop or self._parts > 1:
             raise ValueError(
                 "`r_drop`, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
                 f"Received: loss={self.loss!r}"
             )
-        if in_parts and (self._accumulation or keras.backend.backend() != "tensorflow"):
+        if self._parts > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
             raise ValueError(
                 "`micro_batches` and `parallel_parts` need TensorFlow, and an optimizer without "
                 f"`gradient_accumulation_steps`. Received: micro_batches={micro_batches} on {keras.backend.backend()} "
@@ -168,9 +167,13 @@ class Transformer(keras.Model):
 
     def train_step(self, *args):
         *state, data = args  # JAX hands the state of the variables first.
-        if self._micro_batches * self._parallel_parts > 1:
+        if self._parts > 1:
             return reducible_logs(self._train_in_parts(data))
         return reducible_logs(super().train_step(*state, twice(data) if self._r_drop else data))
+
+    @property
+    def _parts(self):
+        return self._micro_batches * self._parallel_parts
 
     def _train_in_parts(self, data):
         import tensorflow as tf
@@ -192,8 +195,7 @@ class Transformer(keras.Model):
             logs.update(self.compute_metrics(x, y, y_pred, sample_weight))
             return tape.gradient(scaled, self.trainable_weights)
 
-        count = self._micro_batches * self._parallel_parts
-        gradients = accumulate(data, count, gradients_of, self._parallel_parts)
+        gradients = accumulate(data, self._parts, gradients_of, self._parallel_parts)
         self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
         return logs
 

@@ -59,6 +59,7 @@ def test_scores_are_those_of_the_model_in_the_folder(finished):
     assert scores["test"]["bleu"]["value"] == pytest.approx(expected["bleu"].value)
     assert scores["test"]["bleu"]["signature"] == expected["bleu"].signature
     assert "lowercased_tokenized_bleu" in scores["test"]
+    assert scores["examples"] == [source for source, _ in pairs][::4]
 
 
 def test_evaluate_prints_the_scores_of_the_test_set_or_of_two_files(finished, run_anything):
