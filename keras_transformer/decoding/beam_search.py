@@ -103,7 +103,7 @@ class _Search:
         logits = tf.reshape(logits, (self._rows, self._width, logits.shape[-1]))
         maxima = block_maxima(logits)
         normalizer = self._ensemble.normalizer(logits, maxima)
-        allowed = constrain(logits, maxima, lambda: normalizer, state.ids, index, self._options, self._fixed)
+        allowed = constrain(logits, maxima, normalizer, state.ids, index, self._options, self._fixed)
         parents, tokens, rank, ended = self._continue(logits, allowed, normalizer[..., 0], state.rank)
         at_end, length = tf.range(self._longest) == index, index + 1
 

@@ -97,7 +97,7 @@ def _take(parts, left, count):
 
 
 def _any_shape(part, fixed=False):
-    """The shape of a loop variable: numbers of rows and lengths may change, heads and widths do not."""
+    """The shape of a loop variable: numbers of rows and lengths may change, heads and widths of beams do not."""
     shape = tf.convert_to_tensor(part).shape
     length = shape[2] if fixed and shape.rank > 2 else None
-    return tf.TensorShape([None, shape[1], length, shape[3]] if shape.rank == 4 else [None, None, length][: shape.rank])
+    return tf.TensorShape([None, *shape[1:2], length, *shape[3:]][: shape.rank])

@@ -54,7 +54,7 @@ class Ensemble:
         memory = self._encoders[number](source_ids)
         return [block.memory_attention.project(memory) for block in self.models[number].decoder_blocks]
 
-    def decode(self, number: int, ids, caches, memories, source_mask, index, fixed: bool = False):
+    def decode(self, number: int, ids, caches, memories, source_mask, index, width=None, fixed: bool = False):
         """The next T positions of a model.
 
         Args:
@@ -64,6 +64,7 @@ class Ensemble:
             memories: What `encode` gave.
             source_mask: True at real source tokens, bool [B,S].
             index: The first of the positions, an int32 scalar tensor.
+            width: Hypotheses for each source, N/B, an integer or a scalar tensor.
             fixed: Whether the caches have a fixed length.
 
         Returns:
@@ -71,23 +72,42 @@ class Ensemble:
             block, [B,H,(N/B)*T,S], and the caches with T positions more.
         """
         model, new_caches, weights = self.models[number], [], []
+        start = index if fixed else None
         x = model.target_embedding(ids, start_index=index)
         for block, cache, memory in zip(model.decoder_blocks, caches, memories, strict=True):
-            block_cache = DecoderCache(cache, memory)
-            x, attention, new_cache = block.step(x, block_cache, index if fixed else None, memory_mask=source_mask)
-            new_caches.append(new_cache.target)
+            x, attention, cache = block.step(
+                x, DecoderCache(cache, memory), start, memory_mask=source_mask, beam_width=width
+            )
+            new_caches.append(cache.target)
             weights.append(attention)
         return (model.decoder_norm(x) if model.decoder_norm else x), weights, new_caches
 
-    def projection(self, number: int) -> Callable:
-        """The last linear map of a model, [N,D] -> [N,V], made ready for many steps."""
+    def projection(self, number: int, rows) -> Callable:
+        """The last linear map of a model, [N,D] -> [N,V], made ready for many steps.
+
+        Args:
+            number: Which model.
+            rows: N in the first step, an integer or a scalar tensor; it may become smaller.
+        """
         model = self.models[number]
         if model.output_projection:
             return model.output_projection
-        # Transposed once: a product with a transposed matrix takes twice the time, and is most of a step.
         embeddings = model.target_embedding.token_embedding.embeddings
-        kernel = tf.transpose(tf.cast(embeddings, model.target_embedding.compute_dtype))
-        return lambda hidden: tf.matmul(hidden, kernel)
+        kernel = tf.cast(embeddings, model.target_embedding.compute_dtype)
+        # Transposed once: a product with a transposed matrix takes twice the time, and is most of a step. But for one
+        # row it takes no longer, and what it takes to transpose is a tenth of a translation.
+        is_one = tf.equal(rows, 1)
+        transposed = tf.cond(is_one, lambda: tf.zeros_like(kernel[:0]), lambda: kernel)
+        transposed = tf.reshape(tf.transpose(transposed), (kernel.shape[1], -1))
+
+        def project(hidden):
+            return tf.cond(
+                is_one,
+                lambda: tf.matmul(hidden, kernel, transpose_b=True),
+                lambda: tf.ensure_shape(tf.matmul(hidden, transposed), (None, kernel.shape[0])),
+            )
+
+        return project
 
 
 def _vocabulary_sizes(model):
@@ -113,10 +133,10 @@ class EncodedSources:
     """
 
     def __init__(self, ensemble: Ensemble, source_ids, width=1, length: int = 0):
-        self._ensemble, self._fixed = ensemble, length > 0
+        self._ensemble, self._width, self._fixed = ensemble, width, length > 0
         self._mask = tf.not_equal(source_ids, 0)
         rows = tf.shape(source_ids)[0] * width
-        self._projections = [ensemble.projection(number) for number in range(len(ensemble.models))]
+        self._projections = [ensemble.projection(number, rows) for number in range(len(ensemble.models))]
         self._memories = [ensemble.encode(number, source_ids) for number in range(len(ensemble.models))]
         self.caches = [
             [block.self_attention.empty_cache(rows, length) for block in model.decoder_blocks]
@@ -173,7 +193,7 @@ class EncodedSources:
 
     def _decode(self, ids, caches, index):
         return [
-            self._ensemble.decode(number, ids, caches[number], memories, self._mask, index, self._fixed)
+            self._ensemble.decode(number, ids, caches[number], memories, self._mask, index, self._width, self._fixed)
             for number, memories in enumerate(self._memories)
         ]
 

@@ -18,9 +18,9 @@ def top_k(values, k, banned=None, maxima=None):
     Args:
         values: [...,V], V known.
         k: How many, an integer or a scalar tensor, at most V.
-        banned: True at values that count as minus infinity, bool [B,V], B the first axis of values [B,W,V]; None for
-            none. Blocks with such values may have too large a maximum: as many more blocks are sorted, and no copy of
-            all values is made. XLA must know how many; there make the copy.
+        banned: True at values that count as minus infinity, bool [V]; None for none. Blocks with such values may have
+            too large a maximum: as many more blocks are sorted, and no copy of all values is made. XLA must know how
+            many; there make the copy.
         maxima: What `block_maxima` gives, if it is there already.
 
     Returns:
@@ -28,20 +28,19 @@ def top_k(values, k, banned=None, maxima=None):
     """
     block = _block(values.shape[-1])
     if block == values.shape[-1]:
-        return tf.math.top_k(values if banned is None else tf.where(banned[:, None], NEVER, values), k)
+        return tf.math.top_k(values if banned is None else tf.where(banned, NEVER, values), k)
     blocks = _in_blocks(values, block)
     maxima = tf.reduce_max(blocks, axis=-1) if maxima is None else maxima
     most, count = k, blocks.shape[-2]
     if banned is not None:
-        banned = _in_blocks(banned, block)
-        spoilt = tf.math.count_nonzero(tf.reduce_any(banned, axis=-1), axis=-1, dtype=tf.int32)
-        most += tf.reduce_max(tf.concat([spoilt, [0]], 0))
+        banned = tf.reshape(banned, (-1, block))
+        most += tf.math.count_nonzero(tf.reduce_any(banned, axis=-1), dtype=tf.int32)
     most = tf.minimum(most, count) if tf.is_tensor(most) else min(most, count)  # XLA needs the number itself.
     _, chosen = tf.math.top_k(maxima, most)
     chosen = tf.sort(chosen, axis=-1)  # So that what stands first still stands first.
     candidates = tf.gather(blocks, chosen, batch_dims=values.shape.rank - 1)
     if banned is not None:
-        candidates = tf.where(tf.gather(banned, chosen, batch_dims=1), NEVER, candidates)
+        candidates = tf.where(tf.gather(banned, chosen), NEVER, candidates)
     top, places = tf.math.top_k(tf.reshape(candidates, tf.concat([tf.shape(values)[:-1], [most * block]], 0)), k)
     return top, tf.gather(chosen, places // block, batch_dims=values.shape.rank - 1) * block + places % block
 

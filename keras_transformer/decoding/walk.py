@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,15 +14,13 @@ from keras_transformer.decoding.step import EncodedSources, Ensemble
 from keras_transformer.decoding.top_k import block_maxima
 
 
-def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=True, length=0) -> Hypotheses:
+def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, length=0) -> Hypotheses:
     """The likeliest token at each step, of one hypothesis for each source.
 
     Args:
         ensemble: An `Ensemble`.
         source_ids: int32 [B,S], eos included, padded behind.
         options: `RowOptions`; those of beams do not act.
-        scores: Whether to compute log-probabilities, which takes the sum of a softmax at each step; without, they
-            are 0.
         length: 0, or the fixed length of caches and results under XLA.
     """
 
@@ -31,7 +28,7 @@ def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, scores=Tr
         logits, tokens = allowed.top_k(1)
         return tokens[..., 0], logits[..., 0] == NEVER
 
-    return walk(ensemble, source_ids, options, choose, 1, scores, length)
+    return walk(ensemble, source_ids, options, choose, 1, length)
 
 
 def walk(
@@ -40,14 +37,13 @@ def walk(
     options: RowOptions,
     choose: Callable,
     width,
-    scores: bool = True,
     length: int = 0,
 ) -> Hypotheses:
     """As `greedy_search`, for `width` hypotheses of each source whose tokens `choose` takes.
 
     It is a function of `Allowed` that gives the tokens, int32 [B,W], and whether none was allowed, bool [B,W].
     """
-    search = _Walk(ensemble, source_ids, options, choose, width, scores, length)
+    search = _Walk(ensemble, source_ids, options, choose, width, length)
     index, state = run_search(search, fixed=length > 0)
     return _results(state.ids if length else state.ids[..., :index], state.log_probability, search.limits, options)
 
@@ -63,8 +59,8 @@ class _State(NamedTuple):
 class _Walk:
     """The `Search` of independent hypotheses, W for each source."""
 
-    def __init__(self, ensemble, source_ids, options, choose, width, scores, length):
-        self._ensemble, self._choose, self._width, self._scores = ensemble, choose, width, scores
+    def __init__(self, ensemble, source_ids, options, choose, width, length):
+        self._ensemble, self._choose, self._width = ensemble, choose, width
         sources = EncodedSources(ensemble, source_ids, width, length)
         limits = options.limits(source_ids, length or ensemble.max_length)
         self.caches, self._longest, self._fixed = sources.caches, length or tf.reduce_max(limits), length > 0
@@ -88,27 +84,27 @@ class _Walk:
         last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = self._sources.step(last, caches, index)
         maxima = block_maxima(logits)
-        normalizer = functools.partial(self._ensemble.normalizer, logits, maxima)
+        normalizer = self._ensemble.normalizer(logits, maxima)
         allowed = constrain(logits, maxima, normalizer, state.ids, index, self._options, self._fixed)
         tokens, stuck = self._choose(allowed)
         tokens = tf.where(state.done, 0, tf.where(stuck, EOS, tokens))
-        log_probability = state.log_probability
-        if self._scores:
-            gained = tf.gather(logits, tokens, batch_dims=2) - normalizer()[..., 0]
-            log_probability += tf.where(state.done, 0.0, gained)
+        gained = tf.gather(logits, tokens, batch_dims=2) - normalizer[..., 0]
+        log_probability = state.log_probability + tf.where(state.done, 0.0, gained)
         ids = tf.where(tf.range(self._longest) == index, tokens[..., None], state.ids)
         done = state.done | (tokens == EOS) | (index + 1 >= self.limits)[:, None]
         return index + 1, caches, _State(ids, log_probability, done)
 
 
 def _results(ids, log_probability, limits, options):
-    """Orders the hypotheses of each source: ended ones first, then by score."""
+    """The hypotheses of each source: if there are several, those that ended first, then by score."""
     lengths = tf.math.count_nonzero(ids, axis=-1, dtype=tf.int32)
     truncated = ~tf.reduce_any(ids == EOS, axis=-1) & (limits > 0)[:, None]
     score = tf.where(lengths > 0, log_probability / options.length_divisor(tf.maximum(lengths, 1)), 0.0)
-    order = best_first(score, truncated)
-    parts = (tf.gather(part, order, batch_dims=1) for part in (ids, lengths, log_probability, score, truncated))
-    return Hypotheses._make([*parts, tf.fill(tf.shape(limits), tf.shape(ids)[1])])
+    parts = [ids, lengths, log_probability, score, truncated]
+    if ids.shape[1] != 1:
+        order = best_first(score, truncated)
+        parts = [tf.gather(part, order, batch_dims=1) for part in parts]
+    return Hypotheses(*parts, tf.fill(tf.shape(limits), tf.shape(ids)[1]))
 
 
 def best_first(score, truncated):

@@ -74,6 +74,7 @@ def _shorten_arguments(function, called_from_python):
     """
     renamed = {}
     for number, argument in enumerate(function.signature.input_arg):
+        argument.ClearField("experimental_full_type")
         if called_from_python and argument.type != types_pb2.DT_RESOURCE:
             continue
         renamed[argument.name] = argument.name = _short(number, string.ascii_lowercase)
@@ -124,6 +125,7 @@ def _shorten_results(function):
     for number, argument in enumerate(function.signature.output_arg):
         reference, argument.name = results[argument.name], _short(number, string.ascii_lowercase)
         argument.ClearField("handle_data")
+        argument.ClearField("experimental_full_type")
         function.ret[argument.name] = reference
     del function.signature.control_output[:]
     for number, node in enumerate(controls):
@@ -188,6 +190,7 @@ def _rename(node, renamed):
     node.input.extend([*data, *sorted({reference for reference in inputs if reference.startswith("^")})])
     node.name = renamed[node.name]
     node.ClearField("experimental_debug_info")
+    node.ClearField("experimental_type")
     for note in _NOTES:
         node.attr.pop(note, None)
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from keras_transformer.decoding.beam_search import beam_search
-from keras_transformer.decoding.constraints import Hypotheses, RowOptions
-from keras_transformer.decoding.searches import ROW_OPTIONS
+from keras_transformer.decoding.constraints import MORE_TOKENS, Hypotheses, RowOptions
 from keras_transformer.decoding.step import Ensemble
 from keras_transformer.decoding.walk import greedy_search
 from keras_transformer.export.limits import ServingLimits
@@ -31,7 +30,7 @@ class FixedShapes:
     def __init__(self, ensemble: Ensemble, limits: ServingLimits, buckets: Sequence[int]):
         self._ensemble, self._limits = ensemble, limits
         most = ensemble.max_length or limits.max_length
-        lengths = [min(bucket + 50, most) for bucket in buckets[:-1]] + [most]
+        lengths = [min(bucket + MORE_TOKENS, most) for bucket in buckets[:-1]] + [most]
         self._shapes = list(zip(buckets, lengths, strict=True))
 
     def bucket(self, tokens, limits):
@@ -66,10 +65,8 @@ class FixedShapes:
     def _run(self, number, width, source_ids, options):
         source_length, length = self._shapes[number]
         rows = max(self._limits.cells // (width * (source_length + length)), 1)
-        filled = {
-            name: _padded(getattr(options, name), [rows, *shape[1:]], _FILL.get(name, 0))
-            for name, shape in self._row_shapes(rows, length).items()
-        }
+        shapes = {name: [rows] for name in options.of_rows()} | {"prefix_ids": [rows, length]}
+        filled = {name: _padded(getattr(options, name), shape, _FILL.get(name, 0)) for name, shape in shapes.items()}
         fixed = options._replace(**filled)
         specs = RowOptions._make(tf.TensorSpec(part.shape, part.dtype) for part in map(tf.convert_to_tensor, fixed))
         ids = tf.TensorSpec([rows, source_length], tf.int32)
@@ -81,11 +78,6 @@ class FixedShapes:
 
         compiled = tf.function(search, input_signature=[ids, specs], jit_compile=True, autograph=False)
         return compiled(_padded(source_ids, ids.shape, 0), fixed)
-
-    def _row_shapes(self, rows, length):
-        per_row = {name: [rows] for name, spec in ROW_OPTIONS._asdict().items() if spec.shape.rank == 1}
-        del per_row["banned"]
-        return {**per_row, "prefix_ids": [rows, length]}
 
 
 def _padded(values, shape, fill):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,33 +25,46 @@ class SharedGraphEnsemble(Ensemble):
 
     def __init__(self, models: Sequence[Transformer], max_length: int | None = None):
         super().__init__(models, max_length)
-        self._functions = [self._make_functions(number) for number in range(len(self.models))]
+        self._encode = [self._encoder(number) for number in range(len(self.models))]
+        self._decode: dict[tuple, Any] = {}
 
     def encode(self, number, source_ids):
-        return self._functions[number][0](source_ids)
+        return self._encode[number](source_ids)
 
-    def decode(self, number, ids, caches, memories, source_mask, index, fixed=False):
+    def decode(self, number, ids, caches, memories, source_mask, index, width=None, fixed=False):
         if fixed:  # Of fixed shapes is the caller's own graph.
-            return super().decode(number, ids, caches, memories, source_mask, index, fixed)
-        return self._functions[number][1](ids, caches, memories, source_mask, index)
+            return super().decode(number, ids, caches, memories, source_mask, index, width, fixed)
+        # One position of one hypothesis has a graph of its own: with shapes that are known it has fewer operations.
+        known = 1 if ids.shape[1] == 1 and not tf.is_tensor(width) and width == 1 else None
+        if (number, known) not in self._decode:
+            self._decode[number, known] = self._decoder(number, known)
+        return self._decode[number, known](ids, caches, memories, source_mask, index, tf.convert_to_tensor(width))
 
-    def _make_functions(self, number):
-        blocks = self.models[number].decoder_blocks
+    def _encoder(self, number):
+        return tf.function(
+            lambda ids: super(SharedGraphEnsemble, self).encode(number, ids), input_signature=[IDS], autograph=False
+        )
+
+    def _decoder(self, number, known):
+        model = self.models[number]
 
         def growing(cache):
             return tf.nest.map_structure(
                 lambda part: tf.TensorSpec([None, part.shape[1], None, part.shape[3]], part.dtype), cache
             )
 
-        caches = [growing(block.self_attention.empty_cache(1)) for block in blocks]
-        memory = tf.zeros([1, 1, self.models[number].config.model_dim])
-        memories = [growing(block.memory_attention.project(memory)) for block in blocks]
-        mask, index = tf.TensorSpec([None, None], tf.bool), tf.TensorSpec([], tf.int32)
-        return (
-            tf.function(lambda ids: Ensemble.encode(self, number, ids), input_signature=[IDS], autograph=False),
-            tf.function(
-                lambda *arguments: Ensemble.decode(self, number, *arguments),
-                input_signature=[IDS, caches, memories, mask, index],
-                autograph=False,
-            ),
-        )
+        memory = tf.zeros([1, 1, model.config.model_dim])
+        signature = [
+            tf.TensorSpec([None, known], tf.int32),
+            [growing(block.self_attention.empty_cache(1)) for block in model.decoder_blocks],
+            [growing(block.memory_attention.project(memory)) for block in model.decoder_blocks],
+            tf.TensorSpec([None, None], tf.bool),
+            tf.TensorSpec([], tf.int32),
+            tf.TensorSpec([], tf.int32),
+        ]
+
+        def decode(ids, caches, memories, source_mask, index, any_width):
+            width = known or any_width
+            return super(SharedGraphEnsemble, self).decode(number, ids, caches, memories, source_mask, index, width)
+
+        return tf.function(decode, input_signature=signature, autograph=False)

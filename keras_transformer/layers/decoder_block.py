@@ -117,15 +117,15 @@ class DecoderBlock(TransformerBlock):
         Returns:
             A `DecoderCache` for B*W rows.
         """
-        width = known_integer("beam_width", beam_width)
-        if width is not None:
-            check_positive("beam_width", width)
+        _checked_width(beam_width)
         if not self.built:
             raise ValueError(f"A DecoderBlock must be built before it has a cache. Received: layer '{self.name}'")
         rows = ops.shape(memory)[0] * beam_width
         return DecoderCache(self.self_attention.empty_cache(rows, length), self.memory_attention.project(memory))
 
-    def step(self, inputs, cache: DecoderCache, index=None, memory_mask=None, inputs_mask=None):
+    def step(
+        self, inputs, cache: DecoderCache, index=None, memory_mask=None, inputs_mask=None, beam_width: int | None = None
+    ):
         """The outputs at the next T positions, as `call` would give them for the whole target. No dropout.
 
         Args:
@@ -135,11 +135,13 @@ class DecoderBlock(TransformerBlock):
             index: Position of the first of `inputs` for a cache of fixed length; None for a cache that grows.
             memory_mask: Boolean [B,S], True at real source tokens. A mask that `memory` carried is not remembered.
             inputs_mask: Boolean [B*W,length of the returned cache], True at real target tokens.
+            beam_width: Hypotheses for each source, W, an integer or a scalar tensor. None for what follows from the
+                shapes, which takes longer if it has to be found in each step.
 
         Returns:
             The triple `(outputs, memory_attention_weights, cache)`: [B*W,T,D], weights [B,H,W*T,S], the new cache.
         """
-        target = cache.target
+        target, width = cache.target, _checked_width(beam_width)
 
         def attend_to_self(x):
             nonlocal target
@@ -148,8 +150,11 @@ class DecoderBlock(TransformerBlock):
 
         def attend_to_memory(x):
             # The hypotheses of a source are queries side by side, so that all of them read one copy of its memory.
-            sources = ops.shape(cache.memory.key)[0]
-            queries = ops.reshape(x, (sources, -1, x.shape[-1]))
+            if width == 1:
+                return self.memory_attention.attend(x, cache.memory, memory_mask)
+            is_known = beam_width is not None and x.shape[1] is not None
+            sizes = (-1, beam_width * x.shape[1]) if is_known else (ops.shape(cache.memory.key)[0], -1)
+            queries = ops.reshape(x, (*sizes, x.shape[-1]))
             outputs, weights = self.memory_attention.attend(queries, cache.memory, memory_mask)
             return ops.reshape(outputs, (*leading(x), x.shape[-1])), weights
 
@@ -175,6 +180,12 @@ class DecoderBlock(TransformerBlock):
             inputs, memory, value_mask=memory_mask, return_attention_scores=True
         )
         return (outputs, weights, memory_weights) if return_attention_scores else outputs
+
+
+def _checked_width(beam_width):
+    """The beam width as an integer, or None where it is a tensor, or unknown."""
+    width = None if beam_width is None else known_integer("beam_width", beam_width)
+    return None if width is None else check_positive("beam_width", width)
 
 
 def _check_shapes(inputs_shape, memory_shape):

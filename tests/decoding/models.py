@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.beam_search import beam_search
-from keras_transformer.decoding.constraints import RowOptions
-from keras_transformer.decoding.searches import IDS, ROW_OPTIONS
+from keras_transformer.decoding.constraints import PackedOptions, RowOptions
+from keras_transformer.decoding.searches import IDS, PACKED_OPTIONS
 from keras_transformer.decoding.step import Ensemble
 from keras_transformer.decoding.teacher_forcing import token_log_probabilities
 from keras_transformer.decoding.walk import greedy_search
@@ -99,22 +99,22 @@ class Decoder:
 
     @functools.cached_property
     def greedy_function(self):
-        return _traced(lambda ids, options: greedy_search(self.ensemble, ids, options), ROW_OPTIONS)
+        return _traced_search(lambda ids, options: greedy_search(self.ensemble, ids, options))
 
     @functools.cached_property
     def score_function(self):
-        return _traced(lambda *ids: token_log_probabilities(self.ensemble, *ids), IDS)
+        return _traced(lambda *ids: token_log_probabilities(self.ensemble, *ids))
 
     @functools.cached_property
     def _logits(self):
         def logits(source_ids, target_ids):
             return self.model({"source_ids": source_ids, "target_ids": target_ids})
 
-        return _traced(logits, IDS)
+        return _traced(logits)
 
     @functools.cache  # noqa: B019
     def beam_function(self, groups=1):
-        return _traced(lambda ids, options: beam_search(self.ensemble, ids, options, groups=groups), ROW_OPTIONS)
+        return _traced_search(lambda ids, options: beam_search(self.ensemble, ids, options, groups=groups))
 
     def beam(self, sources, groups=1, width=0, **options):
         return self._found(self.beam_function(groups), sources, width, options)
@@ -136,8 +136,16 @@ class Decoder:
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-def _traced(function, second):
-    return tf.function(function, input_signature=[IDS, second], autograph=False)
+def _traced(function):
+    return tf.function(function, input_signature=[IDS, IDS], autograph=False)
+
+
+def _traced_search(function):
+    def packed(source_ids, *options):
+        return function(source_ids, PackedOptions(*options).unpacked())
+
+    traced = tf.function(packed, input_signature=[IDS, *PACKED_OPTIONS], autograph=False)
+    return lambda source_ids, options: traced(source_ids, *options.packed())
 
 
 @functools.cache

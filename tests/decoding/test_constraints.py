@@ -21,7 +21,7 @@ def constrained(logits, ids, index, **options):
     logits = tf.constant(np.broadcast_to(logits, (len(ids), 1, 7)), tf.float32)
     options = row_options(len(ids), **options)
     maxima, past = block_maxima(logits), tf.constant(padded(ids, 8))[:, None]
-    allowed = constrain(logits, maxima, lambda: tf.reduce_logsumexp(logits, -1, True), past, index, options)
+    allowed = constrain(logits, maxima, tf.reduce_logsumexp(logits, -1, True), past, index, options)
     np.testing.assert_array_equal(allowed.maxima, block_maxima(allowed.logits))
     np.testing.assert_array_equal(allowed.end(), allowed.dense()[..., EOS])
     return allowed.dense()[:, 0].numpy()

@@ -253,3 +253,29 @@ def test_arguments_that_do_not_fit_are_refused(translator, tokenizers):
 def test_options_are_values():
     assert SearchOptions(beam_size=np.int64(4)) == SearchOptions()
     assert hash(SearchOptions(beam_size=[1, 2]))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_compiled_search_of_a_single_text_gives_the_same(tokenizers, beam_size):
+    """Also of one that is longer than what was compiled, of a prefix, of other options, and of several texts."""
+    translator = Translator(random_model(310, seed=3), tokenizers[0])
+    kinds = [{}, {"max_length": 5}, {"max_length": 300}, {"target_prefix": "water"}, {"no_repeat_ngram_size": 2}]
+    options = [{"beam_size": beam_size, "n_best": beam_size, **kind} for kind in kinds]
+    asked = [(text, one) for text in TEXTS[:3] for one in options] + [(TEXTS[5], options[0]), (TEXTS[:3], options[0])]
+    expected = [translator.translate(text, **one) for text, one in asked]
+    translator.jit_compile([6, 20], beam_size=beam_size)
+    searches = translator._compiled[beam_size]
+    used = []
+    find = searches.find
+    searches.find = lambda ids, rows: used.append(find(ids, rows)) or used[-1]
+    for (text, one), before in zip(asked, expected, strict=True):
+        after = translator.translate(text, **one)
+        for old, new in zip(*([found] if isinstance(text, str) else found for found in (before, after)), strict=True):
+            assert texts_of(new.n_best) == texts_of(old.n_best) and new.truncated == old.truncated
+            np.testing.assert_allclose([k.score for k in new.n_best], [k.score for k in old.n_best], atol=1e-4)
+    assert sum(map(bool, used)) >= 8 and used[-1] is None is used[-2]
+    assert len(set(used)) == 3
+    with pytest.raises(ValueError, match="`source_lengths` must have one length or more. Received: none"):
+        translator.jit_compile([])
+    with pytest.raises(ValueError, match="`source_lengths` must be a whole number of at least 1. Received: "):
+        translator.jit_compile([0])

@@ -89,14 +89,6 @@ def test_blank_sources_give_one_blank_hypothesis_and_change_no_other(decoder):
     assert decoder.greedy([[], []]) == [[((), 0.0, 0.0, False)]] * 2
 
 
-def test_tokens_are_the_same_without_scores(decoder):
-    ids = tf.constant(padded(SOURCES))
-    found = greedy_search(decoder.ensemble, ids, row_options(4, max_length=4), scores=False)
-    assert not found.score.numpy().any() and not found.log_probability.numpy().any()
-    expected = decoder.greedy(SOURCES, max_length=4)
-    assert [row[0].ids for row in rows_of(found)] == [row[0].ids for row in expected]
-
-
 def test_xla_gives_the_same(decoder):
     function = tf.function(
         lambda ids, *options: greedy_search(decoder.ensemble, ids, RowOptions(*options), length=10),

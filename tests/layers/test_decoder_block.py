@@ -104,3 +104,17 @@ def test_width_that_no_head_count_divides_needs_key_dim():
     """F06."""
     with pytest.raises(ValueError, match=r"multiple of `num_heads`.*Received: width 30, num_heads=4"):
         DecoderBlock(4, 16)(np.zeros((1, 2, 30), "float32"), MEMORY[:1])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_steps_that_know_the_beam_width_equal_those_that_find_it_out(beam):
+    block, x = DecoderBlock(2, 16), np.repeat(X, beam, axis=0)
+    block.build(X.shape, MEMORY.shape)
+    cache = block.empty_cache(MEMORY, beam_width=beam)
+    expected, weights, _ = block.step(x[:, :1], cache, memory_mask=MASK)
+    for width in (beam, keras.ops.convert_to_tensor(beam)):
+        found = block.step(x[:, :1], cache, memory_mask=MASK, beam_width=width)[:2]
+        for one, other in zip(found, (expected, weights), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    with pytest.raises(ValueError, match="`beam_width` must be a whole number of at least 1. Received: beam_width=0"):
+        block.step(x[:, :1], cache, memory_mask=MASK, beam_width=0)
