@@ -1,10 +1,5 @@
 """The package as a stranger gets it."""
 
-import shutil
-import zipfile
-
-import pytest
-
 TIME_IMPORT = """
 import time
 import keras
@@ -38,25 +33,3 @@ print("trained")
 def test_layers_and_model_import_train_and_save_without_the_text_libraries(run_python):
     """F42."""
     assert run_python(WITHOUT_TEXT_LIBRARIES) == "trained\n"
-
-
-def test_wheel_holds_the_package_and_nothing_else(tmp_path, request):
-    import subprocess
-    import sys
-
-    root, copy = request.config.rootpath, tmp_path / "copy"  # setuptools adds what an earlier build has left behind.
-    shutil.copytree(
-        root / "keras_transformer", copy / "keras_transformer", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(root / name, copy)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, copy]
-    built = subprocess.run(command, capture_output=True, text=True)
-    if built.returncode and "No matching distribution" in built.stderr:
-        pytest.skip("building a wheel needs setuptools, which pip could not get")
-    assert built.returncode == 0, built.stderr
-    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
-    sources = {str(path.relative_to(root)) for path in (root / "keras_transformer").rglob("*.py")}
-    sources |= {str(path.relative_to(root)) for path in (root / "keras_transformer").glob("training/recipes/*.yaml")}
-    assert {name for name in names if ".dist-info/" not in name} == sources
-    assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -56,7 +56,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     texts, pieces, ids = (str(folder / f"{sources}.{suffix}") for suffix in ("txt", "pieces.json", "ids.json"))
     threads = {"threads": [1, 2]}
     batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
-    ours = {**threads, **({} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
+    ours = {**threads, **({"jit_compile": [False, True]} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
     served = {} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]}
     made = [
         Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),

@@ -16,12 +16,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 LIMIT = 100
 
 
-def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=4096):
+def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=4096, jit_compile=False):
     """`Translator`, from text to text."""
     _tensorflow(threads)
     from keras_transformer.decoding import Translator
 
     translator, texts = Translator.from_preset(run), _texts(source)
+    if jit_compile:
+        translator.jit_compile(beam_size=beam_size)
     options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "batch_tokens": batch_tokens}
 
     def work(texts):
