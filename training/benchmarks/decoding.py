@@ -43,7 +43,7 @@ def main():
 
 
 def peers(run, folder, sources, beam_size, one_by_one=False):
-    """All engines, with the settings to try.
+    """All engines, with the settings to try. Samplers of keras-nlp search with this package's model and step.
 
     Args:
         run: Folder of the run.
@@ -71,6 +71,10 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
         arguments = {"folder": str(folder / "ctranslate2"), "source": pieces, "compute_type": compute_type, **shared}
         workers = {"workers": [1] if one_by_one else [1, 2], **threads, **batches}
         made.append(Peer(f"CTranslate2, {compute_type}", "decoding_peers:ctranslate2", arguments, workers))
+    # Its beam search takes half a second for a sentence, so that it has the first of them only.
+    arguments = {"run": run, "source": str(folder / "few.ids.json"), **shared}
+    name = f"samplers of keras-nlp, {LATENCY_SENTENCES} sentences"
+    made.append(Peer(name, "decoding_peers:keras_nlp", arguments, threads if beam_size == 1 else {}))
     arguments = {"folder": str(folder / "marian"), "source": ids, **shared}
     made.append(
         Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", arguments, {**threads, **batches}),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-LIMIT = 100
+LIMIT, BOS, EOS = 100, 2, 3
 
 
 def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=4096, jit_compile=False):
@@ -57,6 +57,40 @@ def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests
     return _counted(ask if one_by_one else work, texts, one_by_one)
 
 
+def keras_nlp(run, source, beam_size, one_by_one=False, threads=1, batch_size=64):
+    """The samplers of keras-nlp around this package's model and its step: from ids to ids.
+
+    They go on until every hypothesis has ended, with caches of full length.
+    """
+    tf = _tensorflow(threads)
+    from keras_nlp import samplers
+
+    from keras_transformer.checkpoints import load_preset
+    from keras_transformer.decoding.step import EncodedSources, Ensemble
+
+    ensemble = Ensemble([load_preset(run)[0]])
+    sampler = samplers.GreedySampler() if beam_size == 1 else samplers.BeamSampler(num_beams=beam_size)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
+    def search(ids):
+        sources, rows = EncodedSources(ensemble, ids, beam_size, LIMIT), tf.shape(ids)[0]
+
+        def step(prompt, cache, index):
+            last = tf.reshape(tf.gather(prompt, index - 1, axis=1), (-1, beam_size))
+            logits, cache = sources.step(last, cache, index - 1)
+            return tf.reshape(logits, (-1, logits.shape[-1])), None, cache
+
+        prompt = tf.pad(tf.fill([rows, 1], BOS), [[0, 0], [0, LIMIT - 1]])
+        cache = tf.nest.map_structure(lambda part: part[:rows], sources.caches)
+        return sampler(step, prompt, cache, index=1, stop_token_ids=[EOS])
+
+    def work(ids):
+        for batch in _batches(ids, batch_size):
+            search(tf.constant(batch)).numpy()
+
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
+
+
 def ctranslate2(
     folder, source, beam_size, one_by_one=False, compute_type="float32", workers=2, threads=1, batch_size=64
 ):
@@ -82,10 +116,8 @@ def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64
     options = {"num_beams": beam_size, "length_penalty": 0.0, "max_new_tokens": LIMIT, "do_sample": False}
 
     def work(ids):
-        order = sorted(ids, key=len, reverse=True)
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
-            rows = torch.tensor([row + [0] * (len(batch[0]) - len(row)) for row in batch])
+        for batch in _batches(ids, batch_size):
+            rows = torch.tensor(batch)
             with torch.inference_mode():
                 model.generate(rows, attention_mask=(rows != 0).long(), suppress_tokens=[0, 1, 2], **options)
 
@@ -111,6 +143,14 @@ def _counted(work, sentences, one_by_one):
         return {"sentences": len(sentences), "latencies": times}
 
     return each
+
+
+def _batches(ids, batch_size):
+    """Sentences of like lengths together, padded behind."""
+    order = sorted(ids, key=len, reverse=True)
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        yield [row + [0] * (len(batch[0]) - len(row)) for row in batch]
 
 
 def _texts(source):

@@ -120,17 +120,24 @@ def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
 def table(results: Sequence[dict[str, Any]], unit: str) -> str:
     """A Markdown table: median rate and spread of each peer, the ratio to the first, memory and setting.
 
+    Where results have a `share of peak`, that of the machine's fastest matrix product, it has a column.
+
     Args:
         results: What `compare` gave.
         unit: What the work counted, whose number a second is the rate.
     """
-    lines = [f"| | {unit} a second | least to most | ratio | peak memory | setting |", "|---|---|---|---|---|---|"]
+    has_share = "share of peak" in results[0]
+    lines = [
+        f"| | {unit} a second | least to most | ratio |{' share of peak |' * has_share} peak memory | setting |",
+        "|---|---|---|---|---|---|" + "---|" * has_share,
+    ]
     first = statistics.median(results[0]["seconds"]) / results[0][unit]
     for result in results:
         rates = sorted(result[unit] / seconds for seconds in result["seconds"])
         median = result[unit] / statistics.median(result["seconds"])
+        share = f" {result['share of peak']:.0%} |" if has_share else ""
         lines.append(
-            f"| {result['name']} | {median:,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f} | {median * first:.2f} | "
+            f"| {result['name']} | {median:,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f} | {median * first:.2f} |{share} "
             f"{result['peak_bytes'] / 2**20:,.0f} MiB | {_setting(result['setting'])} |"
         )
     return "\n".join(lines)

@@ -29,18 +29,18 @@ def main():
     options = parser.parse_args()
     names = ("size", "vocabulary", "rows", "length", "steps", "precision")
     results = compare(peers({name: getattr(options, name) for name in names}), options.rounds)
-    title = f"Training, {options.size}, {options.precision}"
-    save(options.to / f"training_{options.size}_{options.precision}.json", title, results, "tokens")
-    print(f"\n{title}\n\n{table(results, 'tokens')}\n")
     peak = compare([Peer("product", "training_peers:matrix_product")], options.rounds)[0]
     most = peak["operations"] / statistics.median(peak["seconds"])
     each = operations_per_token(options.size, options.vocabulary, options.length)
-    print(
-        f"Products of 2,048 x 2,048 matrices: {most / 1e9:,.0f} GFLOP/s. A target token takes {each / 1e6:.1f} MFLOP."
-    )
     for result in results:
-        share = each * result["tokens"] / statistics.median(result["seconds"]) / most
-        print(f"  {result['name']}: {100 * share:.0f} % of it")
+        result["share of peak"] = each * result["tokens"] / statistics.median(result["seconds"]) / most
+    title = f"Training, {options.size}, {options.precision}"
+    save(options.to / f"training_{options.size}_{options.precision}.json", title, results, "tokens")
+    print(f"\n{title}\n\n{table(results, 'tokens')}\n")
+    print(
+        f"Peak is that of products of 2,048 x 2,048 matrices in float32, {most / 1e9:,.0f} GFLOP/s. "
+        f"A target token takes {each / 1e6:.1f} MFLOP."
+    )
     smoothing_memory(options)
 
 
