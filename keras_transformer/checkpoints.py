@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_transformer._replacing import replacing
 from keras_transformer.models import Transformer, TransformerConfig, transformer
 
 
@@ -138,9 +139,8 @@ def write_json(path: Path, content) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a file of UTF-8, whole or not at all."""
-    unfinished = path.with_name(f".{os.getpid()}.{path.name}")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))
 
 
 def read_json(path: Path):

@@ -7,8 +7,8 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+from keras_transformer._replacing import replacing
 from keras_transformer.data.lines import iterate_lines, read_lines
 
 
@@ -49,7 +49,8 @@ def read_pairs(source: str, target: str) -> Iterator[tuple[str, str]]:
 def writing(path: str) -> Iterator[Callable[[str], None]]:
     """Gives the function that writes a line to a file, or to standard output for "-".
 
-    The file appears when all is written: not at all if an error or an interrupt comes before.
+    The file appears when all is written: not at all if an error or an interrupt comes before. A link stays, and what it
+    leads to is written; a device or a pipe is written to as it is.
 
     Raises:
         ValueError: If the file cannot be written.
@@ -61,15 +62,11 @@ def writing(path: str) -> Iterator[Callable[[str], None]]:
         except BrokenPipeError:  # Whoever read has had enough, `head` for one.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    unfinished = Path(path).with_name(f".{os.getpid()}.{Path(path).name}")
     try:
-        with open(unfinished, "wb") as file:
+        with replacing(path) as file:
             yield lambda line: _write(file, line)
-        os.replace(unfinished, path)
     except OSError as error:
         raise ValueError(f"Could not write {path}: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _write(file, line):

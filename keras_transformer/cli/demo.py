@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Annotated
 
@@ -28,8 +29,9 @@ def demo(
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     from keras_transformer.demo import engine_of, make_page
 
-    blocks, options = make_page(engine_of(model))
     try:
-        blocks.launch(server_name=host, server_port=port, inbrowser=open_browser, share=False, **options)
+        socket.create_server((host, port), family=socket.getaddrinfo(host, port)[0][0]).close()
     except OSError as error:
-        raise ValueError(f"Could not listen at {host}:{port}. Another --port may be free. Received: {error}") from error
+        raise ValueError(f"Could not listen at {host}:{port} (--host, --port). Received: {error}") from error
+    blocks, options = make_page(engine_of(model))
+    blocks.launch(server_name=host, server_port=port, inbrowser=open_browser, share=False, **options)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import functools
 import hashlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +183,8 @@ def _download_file(dataset, file, cache_dir):
             Path(cache_dir).expanduser().mkdir(parents=True, exist_ok=True)
         try:
             # Checks the sum of a file in the cache too: what a broken run left there is downloaded anew.
-            return Path(fetch(file_hash=sha256, hash_algorithm="sha256"))
+            with contextlib.redirect_stdout(sys.stderr):  # Where Keras says that it downloads.
+                return Path(fetch(file_hash=sha256, hash_algorithm="sha256"))
         except ValueError:  # The sum is wrong. Keras has left the file in the cache, and does not tell its sum.
             path = Path(fetch())
     except Exception as error:  # Keras raises a bare Exception for an address that does not answer.

@@ -32,9 +32,9 @@ class CompiledSearches:
 
     def __init__(self, ensemble: Ensemble, source_lengths: Sequence[int], beam_size: int = 1):
         self._ensemble, self._beam_size = ensemble, check_positive("beam_size", beam_size)
+        if not isinstance(source_lengths, (list, tuple)) or not source_lengths:
+            raise ValueError(f"`source_lengths` must be a list of lengths. Received: source_lengths={source_lengths!r}")
         lengths = sorted({check_positive("source_lengths", length) for length in source_lengths})
-        if not lengths:
-            raise ValueError("`source_lengths` must have one length or more. Received: none")
         most = [length + MORE_TOKENS for length in lengths]
         if ensemble.max_length:
             most = [min(length, ensemble.max_length) for length in most]

@@ -104,7 +104,7 @@ def _results(ids, log_probability, limits, options):
     if ids.shape[1] != 1:
         order = best_first(score, truncated)
         parts = [tf.gather(part, order, batch_dims=1) for part in parts]
-    return Hypotheses(*parts, tf.fill(tf.shape(limits), tf.shape(ids)[1]))
+    return Hypotheses._make([*parts, tf.fill(tf.shape(limits), tf.shape(ids)[1])])
 
 
 def best_first(score, truncated):

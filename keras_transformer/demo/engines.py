@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -137,7 +138,9 @@ class SavedModelEngine:
         try:
             return self._signatures[signature](**inputs)
         except self._tf.errors.InvalidArgumentError as error:
-            raise ValueError(error.message.split(" [[", 1)[0].strip()) from error
+            # What the graph says stands in the brackets of a check, its parts in quotes.
+            said = re.search(r"assertion failed: \[(.*?)\]( \[|$)", error.message, re.DOTALL)
+            raise ValueError(said[1] if said else error.message.split(" [[", 1)[0].strip()) from error
 
 
 def engine_of(folder: Path) -> Engine:

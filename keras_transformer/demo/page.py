@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from keras_transformer.decoding.texts import is_blank, split_lines
 from keras_transformer.demo.engines import Engine
 from keras_transformer.demo.markup import SCRIPT, STYLE, look_as_html
 
@@ -48,7 +49,7 @@ def make_page(engine: Engine):
                 gr.Code(card, language="yaml", interactive=False)
 
         def translate(text, beam_size, n_best, length_penalty, max_length, target_prefix):
-            if not text or not text.strip():
+            if not text or all(map(is_blank, split_lines(text)[0])):
                 raise gr.Error("There is no text to translate.", print_exception=False)
             options: dict[str, Any] = {"beam_size": int(beam_size), "n_best": min(int(n_best), int(beam_size))}
             options |= {"max_length": int(max_length), "length_penalty": float(length_penalty)}
@@ -81,11 +82,13 @@ def make_page(engine: Engine):
 
 def _looks(engine, text, found):
     """How the model sees all translations of one line, or each line of the best one, by what is seen."""
-    sources = text.splitlines()
-    if len(sources) == 1:
-        return {one.text: engine.look(sources[0], one.text) for one in found}
-    pairs = zip(sources, found[0].text.splitlines(), strict=False)
-    return {f"{number}. {target}": engine.look(source, target) for number, (source, target) in enumerate(pairs, 1)}
+    sources = split_lines(text)[0]
+    places = [place for place, source in enumerate(sources) if not is_blank(source)]
+    if len(places) == 1:
+        targets = [split_lines(one.text)[0][places[0]] for one in found]
+        return {target: engine.look(sources[places[0]], target) for target in targets}
+    targets = split_lines(found[0].text)[0]
+    return {f"{place + 1}. {targets[place]}": engine.look(sources[place], targets[place]) for place in places}
 
 
 def _gradio():

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer._checks import check_above_zero, check_choice, check_positive, check_rate
+from keras_transformer._replacing import replacing
 from keras_transformer.text.graph_tokenizer import GraphTokenizer
 from keras_transformer.text.libraries import sentencepiece
 
@@ -125,14 +126,16 @@ class Tokenizer(tf.Module):
             raise ValueError(f"Could not load a tokenizer from {os.fspath(path)!r}: {error}") from error
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file, whole or not at all."""
-        target = Path(path)
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        """Writes the model to a file, whole or not at all.
+
+        Raises:
+            ValueError: If the file cannot be written.
+        """
         try:
-            unfinished.write_bytes(self.model)
-            os.replace(unfinished, target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+            with replacing(path) as file:
+                file.write(self.model)
+        except OSError as error:
+            raise ValueError(f"Could not write {os.fspath(path)}: {error}") from error
 
     @property
     def vocabulary_size(self) -> int:

@@ -114,4 +114,6 @@ def _public(test_set, target_language):
     dataset = PUBLIC_DATASETS.get(name)
     if dataset is None:
         raise ValueError(f"The public sets are {', '.join(PUBLIC_DATASETS)}. Received: {test_set}")
+    if split not in dataset.splits:
+        raise ValueError(f"The splits of {name} are {', '.join(dataset.splits)}. Received: {test_set}")
     return Corpus(dataset=name, split=split, swap=same_language(dataset.languages[0], target_language))

@@ -96,6 +96,8 @@ def alignment(
 
 def _selected(attention, layer, head):
     """Rows of pairs of a title and a map [T,S], as the choices of layers and heads ask for."""
+    if not isinstance(attention, Attention):
+        raise ValueError(f"`attention` must be what `Translator.attention` gives for one text. Received: {attention!r}")
     weights = np.asarray(attention.weights, "float32")
     expected = (len(attention.target_tokens), len(attention.source_tokens))
     if weights.ndim != 4 or weights.shape[2:] != expected:
@@ -109,9 +111,9 @@ def _selected(attention, layer, head):
 
 def _choice(name, value, count):
     """Titles and slices of the numbers that are asked for."""
-    if value == "mean":
+    if isinstance(value, str) and value == "mean":
         return [(f"mean of {count} {name}s", slice(None))]
-    if value == "each":
+    if isinstance(value, str) and value == "each":
         return [(f"{name} {number}", slice(number, number + 1)) for number in range(count)]
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -count <= value < count:
         raise ValueError(

@@ -98,14 +98,9 @@ def training_curves(folder: str | os.PathLike) -> Figure:
         A matplotlib figure with a panel for each of these that the run has.
 
     Raises:
-        ValueError: If there is no history, or nothing in it that is known.
+        ValueError: If there is no history, nothing in it that is known, or a cell of that is no number.
     """
-    path = Path(folder)
-    path = path / "history.csv" if path.is_dir() else path
-    if not path.is_file():
-        raise ValueError(f"There is no history of a training. Expected a run folder or a CSV file. Received: {folder}")
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    path, rows = _history(folder)
     panels = [(title, [name for name in names if rows and name in rows[0]]) for title, names in _PANELS]
     panels = [(title, names) for title, names in panels if names]
     if not panels or "epoch" not in rows[0]:
@@ -113,10 +108,27 @@ def training_curves(folder: str | os.PathLike) -> Figure:
     picture = figure(4.5 * len(panels), 3.5)
     for axes, (title, names) in zip(picture.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for name in names:
-            points = [(int(row["epoch"]) + 1, float(row[name])) for row in rows if row[name]]
+            points = [(row["epoch"] + 1, row[name]) for row in rows if row[name] is not None]
             axes.plot(*zip(*points, strict=True), label=name) if points else None
         axes.set(xlabel="epoch", title=title)
         axes.legend()
         if title == "perplexity":
             axes.set_yscale("log")
     return picture
+
+
+def _history(folder):
+    """The file, and its rows with numbers, None where a cell is empty."""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ValueError(f"Expected a run folder or a CSV file. Received: {folder!r}")
+    path = Path(folder)
+    path = path / "history.csv" if path.is_dir() else path
+    if not path.is_file():
+        raise ValueError(f"There is no history of a training. Expected a run folder or a CSV file. Received: {folder}")
+    known = {"epoch", *(name for _, names in _PANELS for name in names)}
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [{name: row[name] for name in row if name in known} for row in csv.DictReader(file)]
+        return path, [{name: float(cell) if cell else None for name, cell in row.items()} for row in rows]
+    except (ValueError, csv.Error) as error:  # No UTF-8 is a ValueError, too.
+        raise ValueError(f"A history has numbers in its columns. Received: {path}: {error}") from error

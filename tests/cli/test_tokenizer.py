@@ -1,5 +1,7 @@
 import gzip
+import os
 import re
+import threading
 
 import pytest
 
@@ -70,3 +72,32 @@ def test_mistakes_are_one_line_and_leave_no_file(run, tmp_path, monkeypatch, arg
 def test_what_is_no_id_is_named(run, preset, line):
     status, _, error = run("decode", preset, stdin=line.encode())
     assert status == 2 and f"Received: {line!r}" in error
+
+
+def test_a_link_stays_and_a_pipe_is_written_to(run, preset, tmp_path):
+    real, link, pipe = (tmp_path / name for name in ("real", "link", "pipe"))
+    real.write_text("old")
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_text(encoding="utf-8")))
+    reader.start()
+    expected = run("encode", preset, stdin=b"water\n")[1]
+    for output in (link, pipe):
+        assert run("encode", preset, "--output", output, stdin=b"water\n")[:2] == (0, "")
+    reader.join(timeout=60)
+    assert link.is_symlink() and real.read_text(encoding="utf-8") == expected
+    assert pipe.is_fifo() and received == [expected]
+
+
+def test_places_that_cannot_be_written_to_are_one_line(run, run_anything, preset, model, tmp_path):
+    (tmp_path / "file").write_text("")
+    for arguments in (
+        ("tokenizer", "train", model / "text.zh", "--to", tmp_path, "--vocabulary-size", 700),
+        ("tokenizer", "encode", preset, "--output", tmp_path),
+        ("tokenizer", "encode", preset, "--output", ""),
+        ("train", "demo", "--to", tmp_path / "file"),
+    ):
+        status, output, error = run_anything(*arguments)
+        assert (status, output) == (2, "") and error.startswith("keras-transformer: "), arguments
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and not (tmp_path / "file").read_text()

@@ -14,7 +14,8 @@ import pytest
 
 pytest.importorskip("tensorflow_text", reason="the tokenizer needs tensorflow-text")
 
-from keras_transformer.decoding import Translator
+import keras_transformer.demo.page as page_module
+from keras_transformer.decoding import Hypothesis, Translator
 from keras_transformer.demo import engine_of
 from keras_transformer.text import Tokenizer
 from tests.decoding.models import random_model
@@ -68,8 +69,9 @@ def test_an_exported_model_says_what_its_run_says(preset, exported):
     last = list(wanted.attention.values())[-1]
     np.testing.assert_allclose(look.attention["mean"], last, atol=1e-5)
     assert look.confidence == pytest.approx(wanted.confidence, rel=1e-4) and look.probabilities is None
-    with pytest.raises(ValueError, match="beam_size"):
+    with pytest.raises(ValueError, match="beam_size") as raised:
         one.translate("a", **{**OPTIONS, "beam_size": 99, "n_best": 1})
+    assert "\n" not in str(raised.value) and "node" not in str(raised.value)
 
 
 def test_folders_without_a_model_are_refused(tmp_path):
@@ -143,4 +145,21 @@ def test_a_port_that_is_taken_is_one_line(preset, run_anything):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         status, _, error = run_anything("demo", preset, "--port", taken.getsockname()[1])
-    assert status == 2 and "Another --port may be free" in error
+    assert status == 2 and "Could not listen at 127.0.0.1:" in error
+    assert run_anything("demo", preset, "--host", "no.such.host.invalid")[0] == 2
+
+
+def test_looks_are_of_the_lines_that_the_translator_sees():
+    """LF and CRLF end a line, and nothing else; blank lines are not looked at."""
+
+    class Engine:
+        def look(self, source, target):
+            return source, target
+
+    for text, expected in (
+        ("a\u2028b\x0bc", {"X": ("a\u2028b\x0bc", "X")}),
+        ("\n\na\n", {"X": ("a", "X")}),
+        ("a\r\n\nb", {"1. X": ("a", "X"), "3. Y": ("b", "Y")}),
+    ):
+        found = text.replace("a\u2028b\x0bc", "X").replace("a", "X").replace("b", "Y")
+        assert page_module._looks(Engine(), text, [Hypothesis(found, 0.0, False)]) == expected

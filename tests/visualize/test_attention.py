@@ -91,6 +91,13 @@ def test_layers_that_do_not_exist_are_refused(attention, value):
             draw(attention, layer=value)
 
 
+@pytest.mark.parametrize("value", ["a text", None, [1]])
+def test_what_is_no_attention_is_refused(value):
+    for draw in (attention_map, alignment):
+        with pytest.raises(ValueError, match="`attention` must be what `Translator.attention` gives .* Received: "):
+            draw(value)
+
+
 def test_lines_of_each_head_are_refused(attention):
     with pytest.raises(ValueError, match='`head` must be a number or "mean". Received: "each"'):
         alignment(attention, head="each")

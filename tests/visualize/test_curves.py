@@ -70,6 +70,24 @@ def test_files_without_a_history_are_refused(tmp_path, text):
         training_curves(path)
 
 
+@pytest.mark.parametrize("content", [b"epoch,loss\n0,abc\n", b"epoch,loss\nx,1\n", b"\xff\xfe\x00epoch"])
+def test_histories_of_something_else_than_numbers_are_refused(tmp_path, content):
+    (tmp_path / "history.csv").write_bytes(content)
+    with pytest.raises(ValueError, match="A history has numbers in its columns. Received: .*history.csv"):
+        training_curves(tmp_path)
+
+
+def test_history_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "history.csv").write_text("\ufeff" + HISTORY, encoding="utf-8")
+    assert len(training_curves(tmp_path).axes) == 3
+
+
+@pytest.mark.parametrize("folder", [None, 5])
+def test_what_is_no_path_is_refused(folder):
+    with pytest.raises(ValueError, match="Expected a run folder or a CSV file. Received: "):
+        training_curves(folder)
+
+
 def test_folder_without_a_history_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no history of a training.* Received: "):
         training_curves(tmp_path)
