@@ -55,13 +55,10 @@ LAUNCH = Path(__file__).parents[2] / "training" / "launch.py"
 free_ports = runpy.run_path(str(LAUNCH))["free_ports"]
 
 
-def start(tmp_path, name, kind, tf_config=None):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if tf_config:
-        environment["TF_CONFIG"] = json.dumps(tf_config)
+def start(path, tf_config):
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, tmp_path / f"{name}.npz", kind],
-        env=environment,
+        [sys.executable, "-c", WORKER, path, "workers"],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "TF_CONFIG": json.dumps(tf_config)},
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -72,13 +69,13 @@ def arrays(path):
         return list(file.values())
 
 
-def test_two_workers_end_with_the_weights_logs_and_validation_of_one_process(tmp_path):
+def test_two_workers_end_with_the_weights_logs_and_validation_of_one_process(tmp_path, monkeypatch):
     cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
     processes = [
-        start(tmp_path, f"worker{i}", "workers", {"cluster": cluster, "task": {"type": "worker", "index": i}})
-        for i in (0, 1)
+        start(tmp_path / f"worker{i}.npz", {"cluster": cluster, "task": {"type": "worker", "index": i}}) for i in (0, 1)
     ]
-    processes.append(start(tmp_path, "alone", "alone"))
+    monkeypatch.setattr(sys, "argv", ["", str(tmp_path / "alone.npz"), "alone"])
+    exec(WORKER, {})
     for process in processes:
         _, errors = process.communicate(timeout=240)
         assert process.returncode == 0, errors[-3000:]
@@ -89,18 +86,17 @@ def test_two_workers_end_with_the_weights_logs_and_validation_of_one_process(tmp
         np.testing.assert_allclose(mine, whole, rtol=1e-5, atol=1e-6)
 
 
-def test_recipe_trains_on_two_workers_as_on_one(tmp_path):
+def test_recipe_trains_on_two_workers_as_on_one(tmp_path, run_anything):
     pairs = phrasebook("zh", "train")[:100]
     training = {"epochs": 2, "batch_tokens": 512, "average_last": 1, "translate_every": 2}
     recipe = write_recipe(tmp_path, pairs, pairs[:5], training=training)
-    set_dropout = ("--set", "model.dropout=0.0")
-    alone = subprocess.Popen(command("train", recipe, "--to", tmp_path / "alone", *set_dropout))
-    train = command(
-        "train", recipe, "--to", tmp_path / "both", *set_dropout, "--set", "training.distribution=multi_worker"
-    )
-    together = subprocess.run([sys.executable, LAUNCH, "--", *train], capture_output=True, text=True, timeout=300)
-    assert together.returncode == 0, together.stderr[-3000:]
-    assert alone.wait(timeout=200) == 0
+    options = ("train", recipe, "--set", "model.dropout=0.0")
+    train = command(*options, "--to", tmp_path / "both", "--set", "training.distribution=multi_worker")
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    together = subprocess.Popen([sys.executable, LAUNCH, "--", *train], text=True, **pipes)
+    assert run_anything(*options, "--to", tmp_path / "alone")[0] == 0
+    errors = together.communicate(timeout=300)[1]
+    assert together.returncode == 0, errors[-3000:]
     losses = []
     for name in ("alone", "both"):
         rows = [row.split(",") for row in (tmp_path / name / "history.csv").read_text("utf-8").splitlines()]
