@@ -126,9 +126,9 @@ class Translator:
     def jit_compile(self, source_lengths: Sequence[int] = (16, 32, 64), *, beam_size: int = 1) -> None:
         """Compiles the search of a single text by XLA, for who translates one text at a time and waits for it.
 
-        It takes some seconds for each length, once; afterwards a single text takes half of the time. What does not fit
-        (several texts in a batch, a longer one, a wider or narrower beam, a `sampler`) is translated as before, and the
-        translations are the same.
+        It takes some seconds for each length, once; afterwards a single text takes three fifths of the time. What does
+        not fit (several texts in a batch, a longer one, a wider or narrower beam, a `sampler`) is translated as before,
+        and the translations are the same.
 
         Args:
             source_lengths: Tokens that sources are padded to, the end counted. Each is compiled by itself.
