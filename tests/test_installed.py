@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -161,8 +162,10 @@ def test_export_is_inspected_and_has_the_examples_of_the_run(run, exported, fold
 
 def test_demo_page_is_served(environment, folder, exported):
     pytest.importorskip("gradio", reason="the demo page needs gradio")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     process = subprocess.Popen(
-        [environment / "keras-transformer", "demo", "exported", "--port", "7999"],
+        [environment / "keras-transformer", "demo", "exported", "--port", str(port)],
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -174,7 +177,7 @@ def test_demo_page_is_served(environment, folder, exported):
             assert process.poll() is None, process.stdout.read()
             time.sleep(0.5)
             with contextlib.suppress(OSError):
-                page = urllib.request.urlopen("http://127.0.0.1:7999/", timeout=10).read()
+                page = urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).read()
         assert b"gradio" in page
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) in (0, 130)

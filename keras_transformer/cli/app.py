@@ -44,11 +44,9 @@ def main() -> None:
     """Runs the command line; a user's mistake is one line on standard error and the exit status 2."""
     try:
         app(prog_name="keras-transformer")
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # One that came before the command itself had begun, which Typer does not catch.
         print("Stopped.", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # Whoever read has had enough, `head` for one.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, ImportError, OSError) as error:
         if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
             raise

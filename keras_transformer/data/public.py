@@ -181,12 +181,12 @@ def _download_file(dataset, file, cache_dir):
     try:
         if cache_dir is not None:  # Keras would take another folder without a word if this one were not there.
             Path(cache_dir).expanduser().mkdir(parents=True, exist_ok=True)
-        try:
-            # Checks the sum of a file in the cache too: what a broken run left there is downloaded anew.
-            with contextlib.redirect_stdout(sys.stderr):  # Where Keras says that it downloads.
+        with contextlib.redirect_stdout(sys.stderr):  # Keras says that it downloads.
+            try:
+                # Checks the sum of a file in the cache too: what a broken run left there is downloaded anew.
                 return Path(fetch(file_hash=sha256, hash_algorithm="sha256"))
-        except ValueError:  # The sum is wrong. Keras has left the file in the cache, and does not tell its sum.
-            path = Path(fetch())
+            except ValueError:  # The sum is wrong. Keras has left the file in the cache, and does not tell its sum.
+                path = Path(fetch())
     except Exception as error:  # Keras raises a bare Exception for an address that does not answer.
         raise ValueError(f"Could not download {url}: {advice} Received: {error}") from error
     _check_sum(path, sha256, f" It was downloaded from {url}. {advice}")

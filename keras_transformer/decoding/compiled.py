@@ -9,10 +9,17 @@ import tensorflow as tf
 
 from keras_transformer._checks import check_positive
 from keras_transformer.decoding.beam_search import beam_search
-from keras_transformer.decoding.constraints import MORE_TOKENS, PackedOptions, RowOptions
+from keras_transformer.decoding.constraints import MORE_TOKENS, Hypotheses, PackedOptions, RowOptions
 from keras_transformer.decoding.options import SearchOptions
 from keras_transformer.decoding.step import Ensemble
 from keras_transformer.decoding.walk import greedy_search
+
+
+def fixed_search(ensemble: Ensemble, source_ids, options: RowOptions, width: int, length: int) -> Hypotheses:
+    """Greedy search for a width of 1, else a beam of this width, with the fixed length that XLA needs."""
+    if width == 1:
+        return greedy_search(ensemble, source_ids, options, length=length)
+    return beam_search(ensemble, source_ids, options, width, length=length)
 
 
 class CompiledSearches:
@@ -65,10 +72,7 @@ class CompiledSearches:
         """A function of `(source_ids, options)`, compiled."""
 
         def search(source_ids, *packed):
-            options = PackedOptions(*packed).unpacked()
-            if self._beam_size == 1:
-                return greedy_search(self._ensemble, source_ids, options, length=length)
-            return beam_search(self._ensemble, source_ids, options, self._beam_size, length=length)
+            return fixed_search(self._ensemble, source_ids, PackedOptions(*packed).unpacked(), self._beam_size, length)
 
         compiled = tf.function(search, jit_compile=True, autograph=False)
         vocabulary_size = self._ensemble.vocabulary_sizes[1]

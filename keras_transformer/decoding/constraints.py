@@ -117,7 +117,7 @@ _OF_ALL_ROWS = ("gnmt", "early_stopping", "diversity_penalty", "temperature")
 
 
 class PackedOptions(NamedTuple):
-    """`RowOptions` as five tensors: each argument of a compiled function takes a fifth of a millisecond.
+    """`RowOptions` as five tensors: TensorFlow takes its time for each argument of a compiled function.
 
     Attributes:
         whole: The integers of rows, int32 [5,B].
@@ -142,7 +142,7 @@ class PackedOptions(NamedTuple):
 
 
 def _stacked(parts):
-    """One tensor, or one array, which costs a tenth of it, where there are arrays alone."""
+    """One tensor; one array where there are arrays alone, which takes less time."""
     return tf.stack(parts) if any(isinstance(part, tf.Tensor) for part in parts) else np.stack(parts)
 
 

@@ -46,7 +46,7 @@ class Searches:
             def packed_search(source_ids, *packed):
                 return search(source_ids, PackedOptions(*packed).unpacked())
 
-            # As the concrete function: to find it by its arguments takes a millisecond and a half, each time.
+            # As the concrete function, which need not be found by its arguments at each call.
             self._begun[name] = self._function(name, packed_search, IDS, *PACKED_OPTIONS).get_concrete_function()
         return lambda source_ids, rows: self._begun[name](source_ids, *rows.packed())
 

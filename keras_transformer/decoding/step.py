@@ -97,8 +97,7 @@ class Ensemble:
         # Transposed once: a product with a transposed matrix takes twice the time, and is most of a step. But for one
         # row it takes no longer, and what it takes to transpose is a tenth of a translation.
         is_one = tf.equal(rows, 1)
-        transposed = tf.cond(is_one, lambda: tf.zeros_like(kernel[:0]), lambda: kernel)
-        transposed = tf.reshape(tf.transpose(transposed), (kernel.shape[1], -1))
+        transposed = tf.transpose(tf.cond(is_one, lambda: tf.zeros_like(kernel[:0]), lambda: kernel))
 
         def project(hidden):
             return tf.cond(

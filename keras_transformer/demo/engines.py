@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -138,9 +137,10 @@ class SavedModelEngine:
         try:
             return self._signatures[signature](**inputs)
         except self._tf.errors.InvalidArgumentError as error:
-            # What the graph says stands in the brackets of a check, its parts in quotes.
-            said = re.search(r"assertion failed: \[(.*?)\]( \[|$)", error.message, re.DOTALL)
-            raise ValueError(said[1] if said else error.message.split(" [[", 1)[0].strip()) from error
+            # A check of the graph says its parts in brackets, after words about nodes: "assertion failed: [a:] [1]".
+            said = error.message.partition("assertion failed: ")[2] or error.message
+            said = said.split("[[", 1)[0].splitlines()[0].strip()
+            raise ValueError(said.removeprefix("[").removesuffix("]").replace("] [", " ")) from error
 
 
 def engine_of(folder: Path) -> Engine:

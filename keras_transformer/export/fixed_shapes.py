@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import beam_search
+from keras_transformer.decoding.compiled import fixed_search
 from keras_transformer.decoding.constraints import MORE_TOKENS, Hypotheses, RowOptions
 from keras_transformer.decoding.step import Ensemble
-from keras_transformer.decoding.walk import greedy_search
 from keras_transformer.export.limits import ServingLimits
 
 # Neutral options of the rows that fill a batch, whose sources are blank.
@@ -72,9 +71,7 @@ class FixedShapes:
         ids = tf.TensorSpec([rows, source_length], tf.int32)
 
         def search(ids, options):
-            if width == 1:
-                return greedy_search(self._ensemble, ids, options, length=length)
-            return beam_search(self._ensemble, ids, options, width, length=length)
+            return fixed_search(self._ensemble, ids, options, width, length)
 
         compiled = tf.function(search, input_signature=[ids, specs], jit_compile=True, autograph=False)
         return compiled(_padded(source_ids, ids.shape, 0), fixed)

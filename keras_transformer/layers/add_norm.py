@@ -85,7 +85,7 @@ class AddNorm(keras.layers.Layer):
 
 
 class _LayerNormalization(keras.layers.LayerNormalization):
-    """Keras' layer of the last axis, in a third fewer operations: each counts in a step of decoding."""
+    """Keras' layer of the last axis, in fewer operations: each counts in a step of decoding."""
 
     def call(self, inputs):
         x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))

@@ -51,3 +51,18 @@ def test_mistyped_options_and_commands_are_errors_of_usage(run_anything):
 def test_shells_can_complete_the_commands(run_anything):
     status, output, _ = run_anything("--show-completion", "bash")
     assert status == 0 and output.strip().endswith("keras-transformer")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "Stopped."),
+        (OSError(28, "No space left on device"), 2, "keras-transformer: [Errno 28] No space left on device"),
+    ],
+)
+def test_what_comes_before_a_command_has_begun_is_one_line(run_anything, monkeypatch, error, status, message):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr("keras_transformer.cli.app.app", fail)
+    assert run_anything() == (status, "", message)

@@ -68,12 +68,12 @@ def home(monkeypatch):
     home.close()
 
 
-def test_files_are_downloaded_once_and_are_the_arguments_of_a_corpus(home, tmp_path):
+def test_files_are_downloaded_once_and_are_the_arguments_of_a_corpus(home, tmp_path, capfd):
     files = dataset_files("toy", cache_dir=tmp_path / "cache")
     folder = tmp_path / "cache/keras_transformer/toys"
     assert files["train"] == {"source": folder / "train.en", "target": folder / "train.de"}
     assert list(ParallelCorpus(**files["val"])) == [("val en", "val de")]
-    assert sorted(home.asked) == sorted(FILES)
+    assert sorted(home.asked) == sorted(FILES) and not capfd.readouterr().out
     assert dataset_files("toy", cache_dir=tmp_path / "cache") == files and len(home.asked) == 4
 
 
