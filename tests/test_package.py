@@ -10,8 +10,8 @@ print(time.perf_counter() - start)
 
 
 def test_import_takes_at_most_half_a_second_longer_than_that_of_keras(run_python):
-    """The quickest of three, which other work on the machine has disturbed least."""
-    assert min(float(run_python(TIME_IMPORT)) for _ in range(3)) < 0.5
+    """One of three, for other work on the machine disturbs some."""
+    assert any(float(run_python(TIME_IMPORT)) < 0.5 for _ in range(3))
 
 
 WITHOUT_TEXT_LIBRARIES = """

@@ -50,8 +50,14 @@ def main() -> None:
     except (ValueError, ImportError, OSError) as error:
         if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
             raise
-        print(f"keras-transformer: {error}", file=sys.stderr)
+        print(f"keras-transformer: {_in_one_line(str(error))}", file=sys.stderr)
         sys.exit(2)
+
+
+def _in_one_line(message):
+    """A message in several lines, a headline and what it is about, as one for logs and for who reads by line."""
+    first, *details = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    return " ".join(filter(None, [first, "; ".join(details)]))
 
 
 @contextlib.contextmanager

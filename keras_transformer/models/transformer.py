@@ -142,16 +142,19 @@ class Transformer(keras.Model):
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
         elif self._r_drop or self._parts > 1:
-            raise ValueError(
-                "`r_drop`, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
-                f"Received: loss={self.loss!r}"
-            )
+            self._refuse_loss()
         if self._parts > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
             raise ValueError(
                 "`micro_batches` and `parallel_parts` need TensorFlow, and an optimizer without "
                 f"`gradient_accumulation_steps`. Received: micro_batches={micro_batches} on {keras.backend.backend()} "
                 f"with {self.optimizer!r}, parallel_parts={parallel_parts}"
             )
+
+    def _refuse_loss(self):
+        raise ValueError(
+            "R-Drop, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
+            f"Received: loss={self.loss!r}"
+        )
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -170,6 +173,17 @@ class Transformer(keras.Model):
         if self._parts > 1:
             return reducible_logs(self._train_in_parts(data))
         return reducible_logs(super().train_step(*state, twice(data) if self._r_drop else data))
+
+    def start_r_drop(self, weight: float) -> None:
+        """R-Drop from the next step on, for a callback to begin it when a model fits its text: see `compile`.
+
+        Raises:
+            ValueError: If `weight` is not above 0, or the loss is no `MaskedCrossentropy`.
+        """
+        if not isinstance(_only(self.loss), MaskedCrossentropy):
+            self._refuse_loss()
+        self._r_drop = check_above_zero("weight", weight)
+        self.make_train_function(force=True)
 
     @property
     def _parts(self):

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer._checks import check_above_zero, check_choice, check_positive, check_rate
+from keras_transformer._checks import check_above_zero, check_choice, check_positive, check_rate, is_number
 from keras_transformer._replacing import replacing
 from keras_transformer.text.graph_tokenizer import GraphTokenizer
 from keras_transformer.text.libraries import sentencepiece
@@ -90,8 +90,8 @@ class Tokenizer(tf.Module):
         check_choice("model_type", model_type, _MODEL_TYPES)
         check_choice("normalization", normalization, _NORMALIZATIONS)
         check_positive("max_sentence_bytes", max_sentence_bytes)
-        if character_coverage != 1:
-            check_rate("character_coverage", character_coverage)
+        if not is_number(character_coverage) or not 0 <= character_coverage <= 1:
+            raise ValueError(f"`character_coverage` must be a number from 0 to 1. Received: {character_coverage=}")
         corpus, model = _Corpus(sentences, max_sentence_bytes), io.BytesIO()
         try:
             sentencepiece.SentencePieceTrainer.train(

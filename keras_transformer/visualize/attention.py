@@ -100,7 +100,7 @@ def _selected(attention, layer, head):
         raise ValueError(f"`attention` must be what `Translator.attention` gives for one text. Received: {attention!r}")
     weights = np.asarray(attention.weights, "float32")
     expected = (len(attention.target_tokens), len(attention.source_tokens))
-    if weights.ndim != 4 or weights.shape[2:] != expected:
+    if weights.ndim != 4 or weights.shape[2:] != expected or 0 in expected:
         raise ValueError(
             "`attention` must have weights [layers, heads, target tokens, source tokens] beside its tokens. Received: "
             f"weights of shape {weights.shape} beside {expected[0]} target and {expected[1]} source tokens"

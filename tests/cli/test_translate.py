@@ -97,15 +97,21 @@ def test_mistakes_of_training_and_folders_that_hold_no_model_are_one_line(run_an
     monkeypatch.chdir(tmp_path)
     recipe = write_recipe(tmp_path, phrasebook("zh", "train")[:10], phrasebook("zh", "train")[:10])
     (tmp_path / "train.en").write_bytes(b"one\n\xe9\n" + b"more\n" * 8)
+    (tmp_path / "broken.yaml").write_text(recipe.read_text("utf-8") + "  epoch: 1\n")
     for arguments, message in (
         (["train", recipe, "--to", tmp_path / "bad"], "train.en:2: the line must be valid UTF-8"),
         (["train", "multi30k-en-de", "--data", tmp_path], "train.en.gz"),
         (["train", recipe, "--set", "training.epochs"], "--set takes NAME=VALUE"),
+        (["train", recipe, "--set", "training.epoch=1", "--set", "optimizer.beta=1"], "optimizer.beta=1; training.epoch is no option. Did you mean epochs? "),
+        (["train", "tatoeba-zh-en", "--data", tmp_path], "train.tsv.gz"),
+        (["recipe", tmp_path / "train.zh"], "A recipe is one of "),
+        (["recipe", tmp_path / "broken.yaml"], "training.epoch is no option"),
         (["evaluate", tmp_path / "absent"], "holds no finished model"),
         (["translate", tmp_path / "absent"], "holds no finished model"),
     ):
-        status, _, error = run_anything(*arguments)
+        status, output, error = run_anything(*arguments)
         assert (status, message in error) == (2, True), error
+        assert error.startswith("keras-transformer: ") and not output  # `error` is the last line.
     monkeypatch.setattr(sys, "argv", ["keras-transformer", "--debug", "evaluate", str(tmp_path / "absent")])
     with pytest.raises(ValueError, match="holds no finished model"):
         main()

@@ -215,6 +215,7 @@ def test_training_errors_say_what_was_expected_and_received(tmp_path):
         ("model_type", "word"),
         ("normalization", "nfc"),
         ("character_coverage", 1.1),
+        ("character_coverage", True),
         ("max_sentence_bytes", -1),
     ):
         with pytest.raises(ValueError, match=f"`{name}`.*Received"):

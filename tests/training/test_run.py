@@ -21,7 +21,11 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     pairs = phrasebook("zh", "train")[:300]
     recipe = write_recipe(
-        folder, pairs, pairs[:20], training={"epochs": 3, "batch_tokens": 512, "average_last": 2, "patience": 3}
+        folder,
+        pairs,
+        pairs[:20],
+        training={"epochs": 3, "batch_tokens": 512, "parallel_parts": 2, "average_last": 2, "patience": 3},
+        optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
     )
     process = run("train", recipe, "--to", folder / "run")
     assert process.returncode == 0, process.stderr[-3000:]
@@ -113,33 +117,20 @@ def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path, run
     assert "model_dim=32 (here 16)" in error
 
 
-def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(tmp_path):
+def test_run_killed_in_an_epoch_and_started_again_equals_one_that_was_not(finished):
     """F15. All in processes of their own, whose operations have as many cores and so round alike."""
-    pairs = phrasebook("zh", "train")[:300]
-    recipe = write_recipe(
-        tmp_path,
-        pairs,
-        pairs[:5],
-        training={
-            "epochs": 4,
-            "batch_tokens": 256,
-            "parallel_parts": 2,
-            "average_last": 4,
-            "translate_every": 4,
-        },
-        optimizer={"peak_learning_rate": 0.005, "warmup_steps": 30, "ema_momentum": 0.9},
-    )
-    assert run("train", recipe, "--to", tmp_path / "whole").returncode == 0
-    assert stop(recipe, tmp_path / "killed", "Epoch 2/4", signal.SIGINT) == 130
-    assert stop(recipe, tmp_path / "killed", "Epoch 3/4", signal.SIGKILL) == -signal.SIGKILL
-    assert not (tmp_path / "killed" / "scores.json").exists()
-    again = run("train", recipe, "--to", tmp_path / "killed")
+    recipe, whole, _ = finished
+    killed = whole.with_name("killed")
+    assert stop(recipe, killed, "Epoch 2/3", signal.SIGINT) == 130
+    assert stop(recipe, killed, "Epoch 3/3", signal.SIGKILL) == -signal.SIGKILL
+    assert not (killed / "scores.json").exists()
+    again = run("train", recipe, "--to", killed)
     assert again.returncode == 0, again.stderr[-3000:]
     assert "2 of them done" in again.stdout
-    models = [load_preset(tmp_path / name)[0].get_weights() for name in ("whole", "killed")]
+    models = [load_preset(folder)[0].get_weights() for folder in (whole, killed)]
     for expected, resumed in zip(*models, strict=True):
         np.testing.assert_allclose(resumed, expected, rtol=1e-5, atol=1e-6)
-    histories = [(tmp_path / name / "history.csv").read_text("utf-8").splitlines() for name in ("whole", "killed")]
+    histories = [(folder / "history.csv").read_text("utf-8").splitlines() for folder in (whole, killed)]
     for expected, resumed in zip(*histories, strict=True):
         columns = [
             cell for cell in range(len(histories[0][0].split(","))) if "second" not in histories[0][0].split(",")[cell]

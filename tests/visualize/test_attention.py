@@ -106,3 +106,5 @@ def test_lines_of_each_head_are_refused(attention):
 def test_weights_that_do_not_fit_the_tokens_are_refused(attention):
     with pytest.raises(ValueError, match=r"Received: weights of shape \(2, 3, 3, 4\) beside 2 target and 4 source"):
         attention_map(Attention(SOURCE, TARGET[:2], attention.weights))
+    with pytest.raises(ValueError, match=r"weights of shape \(2, 3, 0, 4\) beside 0 target and 4 source"):
+        attention_map(Attention(SOURCE, [], attention.weights[:, :, :0]))
