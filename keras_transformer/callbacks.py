@@ -15,7 +15,7 @@ import h5py  # type: ignore[import-untyped]
 import keras
 import numpy as np
 
-from keras_transformer._checks import check_above_zero, check_integer, check_positive
+from keras_transformer._checks import check_integer, check_positive
 
 
 class TranslationScores(keras.callbacks.Callback):
@@ -99,31 +99,6 @@ class TokensPerSecond(keras.callbacks.Callback):
     def _ask(self, now):
         self._asked = now
         self.value = (self.model.trained_tokens - self._tokens_before) / max(now - self._started, 1e-9)
-
-
-class RDropFrom(keras.callbacks.Callback):
-    """Begins R-Drop (Liang et al., 2021) at an epoch: the first ones, which overfit nothing, take half the time.
-
-    Args:
-        epoch: Number of its first epoch, from 0.
-        weight: Weight of the divergence, as `Transformer.compile(r_drop=...)` takes it.
-
-    Raises:
-        ValueError: If an argument is out of range.
-    """
-
-    def __init__(self, epoch: int, weight: float):
-        super().__init__()
-        self.epoch, self.weight = check_integer("epoch", epoch), check_above_zero("weight", weight)
-        self._begun = False
-
-    def on_train_begin(self, logs=None):
-        self._begun = False
-
-    def on_epoch_begin(self, epoch, logs=None):
-        if epoch >= self.epoch and not self._begun:
-            self.model.start_r_drop(self.weight)
-            self._begun = True
 
 
 class LastCheckpoints(keras.callbacks.Callback):

@@ -1,4 +1,4 @@
-"""The encoder-decoder model: Figure 1 of "Attention Is All You Need"."""
+"""The encoder-decoder model of "Attention Is All You Need": its inputs and outputs, how it is trained and saved."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from keras import ops
 
 from keras_transformer._checks import check_above_zero, check_positive
-from keras_transformer.layers import DecoderBlock, EncoderBlock, PositionalEmbedding
 from keras_transformer.losses import MaskedCrossentropy, token_weights
 from keras_transformer.models.accumulation import accumulation_of
 from keras_transformer.models.config import TransformerConfig
 from keras_transformer.models.distribution import of_this_replica, reducible_logs
+from keras_transformer.models.figure_1 import decode, encode, make_layers
 from keras_transformer.models.r_drop import disagreement, twice
 from keras_transformer.models.token_mean import TokenMean
 
@@ -68,11 +68,11 @@ class Transformer(keras.Model):
         if not isinstance(config, TransformerConfig):
             raise ValueError(f"`config` must be a TransformerConfig. Received: {config!r}")
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        parts = _make_layers(config, dtype)
+        parts = make_layers(config, dtype)
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        memory = _encode(config, parts, source_ids, dtype)
-        logits = _decode(config, parts, target_ids, memory, dtype)
+        memory = encode(config, parts, source_ids, dtype)
+        logits = decode(config, parts, target_ids, memory, dtype)
         super().__init__(
             inputs={"source_ids": source_ids, "target_ids": target_ids},
             outputs=logits,
@@ -142,19 +142,16 @@ class Transformer(keras.Model):
             # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
         elif self._r_drop or self._parts > 1:
-            self._refuse_loss()
+            raise ValueError(
+                "`r_drop`, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
+                f"Received: loss={self.loss!r}"
+            )
         if self._parts > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
             raise ValueError(
                 "`micro_batches` and `parallel_parts` need TensorFlow, and an optimizer without "
                 f"`gradient_accumulation_steps`. Received: micro_batches={micro_batches} on {keras.backend.backend()} "
                 f"with {self.optimizer!r}, parallel_parts={parallel_parts}"
             )
-
-    def _refuse_loss(self):
-        raise ValueError(
-            "R-Drop, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
-            f"Received: loss={self.loss!r}"
-        )
 
     def get_compile_config(self):
         config = super().get_compile_config()
@@ -173,17 +170,6 @@ class Transformer(keras.Model):
         if self._parts > 1:
             return reducible_logs(self._train_in_parts(data))
         return reducible_logs(super().train_step(*state, twice(data) if self._r_drop else data))
-
-    def start_r_drop(self, weight: float) -> None:
-        """R-Drop from the next step on, for a callback to begin it when a model fits its text: see `compile`.
-
-        Raises:
-            ValueError: If `weight` is not above 0, or the loss is no `MaskedCrossentropy`.
-        """
-        if not isinstance(_only(self.loss), MaskedCrossentropy):
-            self._refuse_loss()
-        self._r_drop = check_above_zero("weight", weight)
-        self.make_train_function(force=True)
 
     @property
     def _parts(self):
@@ -306,66 +292,3 @@ def _labels(y):
     if y is None:
         raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
     return _only(y)
-
-
-def _make_layers(config, dtype):
-    """All layers that have weights, by the names under which the model keeps them."""
-
-    def embedding(vocabulary_size, name):
-        return PositionalEmbedding(
-            vocabulary_size,
-            config.model_dim,
-            positions=config.positions,
-            max_length=config.max_length,
-            sinusoid_layout=config.sinusoid_layout,
-            dtype=dtype,
-            name=name,
-        )
-
-    def blocks(block, count, name):
-        fields = (
-            "num_heads intermediate_dim key_dim value_dim dropout attention_dropout activation_dropout activation "
-            "gated use_bias normalize_first layer_norm_epsilon"
-        )
-        arguments = {field: getattr(config, field) for field in fields.split()}
-        return [block(**arguments, dtype=dtype, name=f"{name}_{i}") for i in range(count)]
-
-    def final_norm(name):
-        if not config.normalize_first:
-            return None  # Post-norm blocks end in a normalisation of their own.
-        return keras.layers.LayerNormalization(epsilon=config.layer_norm_epsilon, dtype=dtype, name=name)
-
-    target_size = config.target_vocabulary_size or config.vocabulary_size
-    tied = config.tie_embeddings == "all"
-    source = embedding(config.vocabulary_size, "embedding" if tied else "source_embedding")
-    return {
-        "source_embedding": source,
-        "target_embedding": source if tied else embedding(target_size, "target_embedding"),
-        "encoder_blocks": blocks(EncoderBlock, config.encoder_layers, "encoder_block"),
-        "decoder_blocks": blocks(DecoderBlock, config.decoder_layers, "decoder_block"),
-        "encoder_norm": final_norm("encoder_norm"),
-        "decoder_norm": final_norm("decoder_norm"),
-        "output_projection": keras.layers.Dense(target_size, use_bias=False, dtype=dtype, name="output_projection")
-        if config.tie_embeddings == "none"
-        else None,
-    }
-
-
-def _encode(config, parts, source_ids, dtype):
-    x = parts["source_embedding"](source_ids)
-    x = keras.layers.Dropout(config.dropout, dtype=dtype, name="source_dropout")(x)
-    for block in parts["encoder_blocks"]:
-        x = block(x)
-    return parts["encoder_norm"](x) if parts["encoder_norm"] else x
-
-
-def _decode(config, parts, target_ids, memory, dtype):
-    x = parts["target_embedding"](target_ids)
-    x = keras.layers.Dropout(config.dropout, dtype=dtype, name="target_dropout")(x)
-    for block in parts["decoder_blocks"]:
-        x = block(x, memory)
-    if parts["decoder_norm"]:
-        x = parts["decoder_norm"](x)
-    project = parts["output_projection"]
-    logits = project(x) if project else parts["target_embedding"](x, reverse=True)
-    return keras.layers.Activation("linear", dtype=dtype, name="logits")(logits)

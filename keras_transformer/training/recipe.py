@@ -117,7 +117,6 @@ class Training(_Section):
     fixed_lengths: list[int] | None = Field(None, description="Few fixed lengths of batches, for XLA; none for any.")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Label smoothing (section 5.4).")
     r_drop: float | None = Field(None, gt=0, description="Weight of R-Drop (Liang et al., 2021); none without.")
-    r_drop_after: int = Field(0, ge=0, description="Epochs before R-Drop begins, which take half the time.")
     subword_sampling: float | None = Field(
         None, gt=0, lt=1, description="Alpha of subword sampling, other pieces in every pass; none without."
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import keras
 
-from keras_transformer.callbacks import Backup, LastCheckpoints, RDropFrom, TokensPerSecond, TranslationScores
+from keras_transformer.callbacks import Backup, LastCheckpoints, TokensPerSecond, TranslationScores
 from keras_transformer.checkpoints import (
     average_checkpoints,
     load_tokenizers,
@@ -175,7 +175,7 @@ class Run:
             loss=MaskedCrossentropy(label_smoothing=training.label_smoothing),
             metrics=[MaskedAccuracy(), Perplexity()],
             jit_compile=training.jit_compile,
-            r_drop=None if training.r_drop_after else training.r_drop,
+            r_drop=training.r_drop,
             micro_batches=training.micro_batches,
             parallel_parts=self._parallel_parts,
         )
@@ -205,8 +205,6 @@ class Run:
         callbacks: list = (
             [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)] if self.recipe.optimizer.ema_momentum else []
         )
-        if training.r_drop and training.r_drop_after:
-            callbacks.append(RDropFrom(training.r_drop_after, training.r_drop))
         callbacks += [TokensPerSecond(), scores]
         if training.patience:
             callbacks.append(keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode))

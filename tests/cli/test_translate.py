@@ -102,7 +102,10 @@ def test_mistakes_of_training_and_folders_that_hold_no_model_are_one_line(run_an
         (["train", recipe, "--to", tmp_path / "bad"], "train.en:2: the line must be valid UTF-8"),
         (["train", "multi30k-en-de", "--data", tmp_path], "train.en.gz"),
         (["train", recipe, "--set", "training.epochs"], "--set takes NAME=VALUE"),
-        (["train", recipe, "--set", "training.epoch=1", "--set", "optimizer.beta=1"], "optimizer.beta=1; training.epoch is no option. Did you mean epochs? "),
+        (
+            ["train", recipe, "--set", "training.epoch=1", "--set", "optimizer.beta=1"],
+            "Received: optimizer.beta=1; training.epoch is no option. Did you mean epochs? ",
+        ),
         (["train", "tatoeba-zh-en", "--data", tmp_path], "train.tsv.gz"),
         (["recipe", tmp_path / "train.zh"], "A recipe is one of "),
         (["recipe", tmp_path / "broken.yaml"], "training.epoch is no option"),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.callbacks import RDropFrom
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models import TransformerConfig, transformer
 from keras_transformer.models.r_drop import disagreement, twice
@@ -176,46 +175,11 @@ def test_weight_of_the_divergence_must_be_above_zero(value):
         compiled(r_drop=value)
 
 
-def test_r_drop_that_begins_at_an_epoch_trains_as_two_trainings_of_which_the_second_has_it():
-    def trained(*parts, run_eagerly=True):
-        """A model after each part: the weight of R-Drop, and options of `fit`. And the loss of each epoch."""
-        keras.utils.set_random_seed(3)
-        model, losses = compiled(0.3), []
-        for weight, fit_options in parts:
-            model.compile(
-                keras.optimizers.SGD(0.5), MaskedCrossentropy(SMOOTHING), r_drop=weight, run_eagerly=run_eagerly
-            )
-            losses += model.fit(X, LABELS, batch_size=2, shuffle=False, verbose=0, **fit_options).history["loss"]
-        return model, losses
-
-    expected, losses = trained((None, {"epochs": 1}), (3.0, {"epochs": 2}))
-    begun = {"epochs": 3, "callbacks": [RDropFrom(1, 3.0)]}
-    whole = trained((None, begun), run_eagerly=False)
-    resumed = trained((None, {**begun, "epochs": 1}), (None, {**begun, "initial_epoch": 1}))
-    for model, found in (whole, resumed):
-        assert found == pytest.approx(losses, rel=1e-5)
-        assert model.get_compile_config()["r_drop"] == 3.0
-        assert model.trained_tokens == (LABELS != 0).sum()
-        for one, other in zip(model.get_weights(), expected.get_weights(), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    plain, _ = trained((None, {"epochs": 3}))
-    assert np.abs(plain.get_weights()[0] - expected.get_weights()[0]).max() > 1e-4
-
-
-@pytest.mark.parametrize(("options", "name"), [((0.5, 1.0), "epoch"), ((1, 0.0), "weight")])
-def test_epoch_and_weight_of_a_late_r_drop_are_checked(options, name):
-    with pytest.raises(ValueError, match=f"`{name}` must be .* Received: {name}="):
-        RDropFrom(*options)
-
-
 def test_other_losses_are_refused():
     model = transformer(TransformerConfig(V, **SIZES))
     for options in ({"r_drop": 1.0}, {"micro_batches": 2}, {"parallel_parts": 2}):
         with pytest.raises(ValueError, match="need a MaskedCrossentropy as the loss. Received: loss="):
             model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
-    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    with pytest.raises(ValueError, match="need a MaskedCrossentropy as the loss. Received: loss="):
-        model.start_r_drop(1.0)
 
 
 def test_missing_labels_are_named():
