@@ -115,6 +115,7 @@ def test_page_has_the_tables_of_the_results_and_keeps_what_was_not_measured(harn
         text = page.read_text()
         assert harness.table(results, "sentences") in text and "old" not in text
         assert "| ours | 2.0 |" in text and "\nkept\n" in text and text.count("| ours |") == 2
+        assert text.count("](pictures/performance_speed.svg)") == text.count("](pictures/") - 1 == 1
     assert (page.parent / "pictures" / "performance_speed.svg").exists()
     monkeypatch.setattr(sys, "argv", ["report.py", str(tmp_path), "--page", "absent.md"])
     with pytest.raises(SystemExit, match="2"):

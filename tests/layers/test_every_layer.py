@@ -1,5 +1,6 @@
 """One harness for all layers: build, config, .keras, precision, XLA, a training step, foreign and nested models."""
 
+import itertools
 import json
 
 import keras
@@ -170,18 +171,22 @@ for path in pathlib.Path(".").glob("*.keras"):
 """
 
 
-@every_policy
-def test_models_load_in_a_fresh_process_with_equal_outputs_and_policies(policy, tmp_path, run_python):
+def test_models_load_in_a_fresh_process_with_equal_outputs_and_policies(tmp_path, run_python):
     """F09, F10, F11: the process that loads has another global policy and has built nothing before."""
-    for case in CASES:
+    names = []
+    for policy, case in itertools.product(POLICIES, CASES):
+        keras.config.set_dtype_policy(policy)
         model, tensors = foreign_model(case)
+        keras.config.set_dtype_policy("float32")
         output = np.asarray(model.predict(tensors, verbose=0), "float32")
-        model.save(tmp_path / f"{case}.keras")
-        np.savez(tmp_path / f"{case}.npz", output=output, **{f"input_{i}": t for i, t in enumerate(tensors)})
+        names.append(f"{case}-{policy}")
+        model.save(tmp_path / f"{names[-1]}.keras")
+        np.savez(tmp_path / f"{names[-1]}.npz", output=output, **{f"input_{i}": t for i, t in enumerate(tensors)})
         ours = next(layer for layer in model.layers if isinstance(layer, CASES[case][0]))
-        policies = " ".join(layer.dtype_policy.name for layer in ours._flatten_layers())
-        (tmp_path / f"{case}.policies").write_text(policies)
-    assert sorted(run_python(LOAD_ALL).split()) == sorted(CASES)
+        policies = [layer.dtype_policy.name for layer in ours._flatten_layers()]
+        assert policy in policies
+        (tmp_path / f"{names[-1]}.policies").write_text(" ".join(policies))
+    assert sorted(run_python(LOAD_ALL).split()) == sorted(names)
 
 
 @every_case

@@ -18,12 +18,16 @@ TINY = {
 }
 
 
+# Said to have them already, `train` does not start itself anew, and imports TensorFlow once.
+_QUICK = {"TF_CPP_MIN_LOG_LEVEL": "3", "GLIBC_TUNABLES": ""}
+
+
 def command(*arguments):
     return [sys.executable, "-m", "keras_transformer", *map(str, arguments)]
 
 
 def run(*arguments, **environment):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+    environment = {**os.environ, **_QUICK, **environment}
     return subprocess.run(command(*arguments), env=environment, capture_output=True, text=True, timeout=400)
 
 
@@ -31,6 +35,7 @@ def stop(recipe, folder, line_to_stop_at, number):
     """Starts a run and sends it a signal a moment after it printed a line; returns its exit status."""
     process = subprocess.Popen(
         command("train", recipe, "--to", folder),
+        env={**os.environ, **_QUICK},
         stdout=subprocess.PIPE,
         text=True,
         # A shell starts what it puts in the background with SIGINT ignored, and children inherit that.

@@ -143,11 +143,13 @@ def table(results: Sequence[dict[str, Any]], unit: str) -> str:
     return "\n".join(lines)
 
 
-def save(path: Path, title: str, results: Sequence[dict[str, Any]], unit: str) -> None:
-    """Writes the figures as JSON, and a plot beside them."""
+def save(path: Path, title: str, results: Sequence[dict[str, Any]], unit: str, plot: bool = True) -> None:
+    """Writes the figures as JSON, and a plot of the rates beside them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     machine = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()}
     path.write_text(json.dumps({"title": title, "unit": unit, "machine": machine, "results": results}, indent=1) + "\n")
+    if not plot:
+        return
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 0.5 + 0.4 * len(results)), layout="constrained")

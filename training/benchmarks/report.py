@@ -31,14 +31,13 @@ def main():
     for name, content in parts(options.results).items():
         text = replaced(text, name, content)
     options.page.write_text(text, encoding="utf-8")
-    pictures = options.page.parent / "pictures"
-    pictures.mkdir(exist_ok=True)
+    (options.page.parent / "pictures").mkdir(exist_ok=True)
     for plot in sorted(options.results.glob("*.svg")):
-        shutil.copy(plot, pictures / f"performance_{plot.name}")
+        shutil.copy(plot, options.page.parent / _picture(plot))
 
 
 def parts(folder):
-    """Texts by the names of their places: a table for each JSON file, and the reckoning."""
+    """Texts by the names of their places: a table and a plot for each JSON file, and the reckoning."""
     found = {"reckoning": f"{reckoning.assumptions(reckoning.Machine())}\n\n{reckoning.table(reckoning.Machine())}"}
     for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -48,7 +47,14 @@ def parts(folder):
             found[path.stem] = latencies(content["results"])
         else:
             found[path.stem] = table(content["results"], content["unit"])
+        if path.with_suffix(".svg").exists():
+            found[path.stem] += f"\n\n![{path.stem.replace('_', ' ')}]({_picture(path.with_suffix('.svg'))})"
     return found
+
+
+def _picture(plot):
+    """Where a plot lies, as seen from the page."""
+    return f"pictures/performance_{plot.name}"
 
 
 def replaced(text, name, content):

@@ -52,7 +52,7 @@ def smoothing_memory(options):
         for smoothing in (0.1, 0.0)
     ]
     results = compare(pair, 1)
-    save(options.to / f"smoothing_{options.size}.json", "Memory of label smoothing", results, "tokens")
+    save(options.to / f"smoothing_{options.size}.json", "Memory of label smoothing", results, "tokens", plot=False)
     smoothed, plain = (result["peak_bytes"] for result in results)
     print(
         f"Vocabulary of 32,000, 4,096 tokens: {smoothed / 2**20:,.0f} MiB with label smoothing, {plain / 2**20:,.0f} "
@@ -62,16 +62,17 @@ def smoothing_memory(options):
 
 def peers(work):
     """All models, with and without a compiler."""
-    threads = {"threads": [1, 2]}
+    onednn = {"onednn": [False, True]}
+    parts = {**onednn, "threads": [1, None], "parallel_parts": [1, 2]}
     made = [
-        Peer("keras_transformer", "training_peers:ours", work, {"threads": [1, 2], "parallel_parts": [1, 2]}),
-        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}, threads),
-        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work, threads),
-        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}, threads),
+        Peer("keras_transformer", "training_peers:ours", work, parts),
+        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}, onednn),
+        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work),
+        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}),
     ]
     for name, function in (("stock Keras layers", "stock_keras"), ("keras-nlp", "keras_nlp")):
-        made.append(Peer(name, f"training_peers:{function}", work, threads))
-        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}, threads))
+        made.append(Peer(name, f"training_peers:{function}", work, onednn))
+        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}, onednn))
     return made
 
 

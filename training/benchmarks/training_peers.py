@@ -22,12 +22,13 @@ def ours(
     steps,
     precision="float32",
     jit_compile=False,
-    threads=2,
+    onednn=True,
+    threads=None,
     parallel_parts=1,
     smoothing=SMOOTHING,
 ):
     """`transformer` with `MaskedCrossentropy`."""
-    _set_threads(threads)
+    _prepare_tensorflow(onednn, threads)
     import keras
 
     from keras_transformer.losses import MaskedCrossentropy
@@ -43,9 +44,9 @@ def ours(
     return _fit(model, vocabulary, rows, length, steps)
 
 
-def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, threads=2):
+def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True):
     """Blocks of `keras.layers.MultiHeadAttention`, `LayerNormalization` and `Dense`."""
-    _set_threads(threads)
+    _prepare_tensorflow(onednn)
     import keras
 
     keras.config.set_dtype_policy(precision)
@@ -70,9 +71,9 @@ def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_
     return _stock(config, encoder, decoder, jit_compile, rows, length, steps)
 
 
-def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, threads=2):
+def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True):
     """keras-nlp's `TransformerEncoder` and `TransformerDecoder`."""
-    _set_threads(threads)
+    _prepare_tensorflow(onednn)
     import keras
     import keras_nlp
 
@@ -89,12 +90,11 @@ def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_co
     return _stock(config, encoder, decoder, jit_compile, rows, length, steps)
 
 
-def pytorch(size, vocabulary, rows, length, steps, precision="float32", compiled=False, threads=2):
-    """`torch.nn.Transformer`, eager or under `torch.compile`."""
+def pytorch(size, vocabulary, rows, length, steps, precision="float32", compiled=False):
+    """`torch.nn.Transformer`, eager or under `torch.compile`, on all cores."""
     import torch
     from torch import nn
 
-    torch.set_num_threads(threads)
     config, width = _config(size, vocabulary), _config(size, vocabulary).model_dim
 
     class Model(nn.Module):
@@ -174,11 +174,14 @@ def operations_per_token(size, vocabulary, length):
     return 3 * 2 * (encoder + decoder + width * vocabulary)
 
 
-def _set_threads(threads):
-    """Cores that one operation may use; operations that do not wait for each other run side by side."""
+def _prepare_tensorflow(onednn, threads=None):
+    """Whether oneDNN makes the products, which TensorFlow asks for on new processors only; cores of one operation, all
+    of them if None. Operations that do not wait for each other run side by side.
+    """
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(onednn))
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_intra_op_parallelism_threads(threads or 0)
 
 
 def _config(size, vocabulary):
