@@ -22,12 +22,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
 
 
-tf.random.set_seed(1)
+tf.random.set_seed(1)  # Once: it drops what is cached, and the next call of every graph takes up to a second longer.
 
 
 @pytest.fixture(autouse=True)
 def seeds(monkeypatch):
-    """All but TensorFlow's, which draws nothing here: it would drop what is cached, up to a second for every graph."""
+    """Python's, NumPy's and Keras' seeds, which layers and tests draw from."""
     with monkeypatch.context() as patch:
         patch.setattr(tf.random, "set_seed", lambda seed: None)
         keras.utils.set_random_seed(1)
