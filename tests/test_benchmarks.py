@@ -103,6 +103,8 @@ def test_page_has_the_tables_of_the_results_and_keeps_what_was_not_measured(harn
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     results = [{"name": "ours", "setting": {}, "seconds": [1.0, 2.0, 2.0], "sentences": 10, "peak_bytes": 2**20}]
     harness.save(tmp_path / "speed.json", "Speed", results, "sentences")
+    harness.save(tmp_path / "bare.json", "Bare", results, "sentences", plot=False)
+    assert (tmp_path / "bare.json").exists() and not (tmp_path / "bare.svg").exists()
     harness.save(tmp_path / "latency.json", "Latency", [{**results[0], "latencies": [0.001, 0.003]}], "sentences")
     page = tmp_path / "docs" / "page.md"
     page.parent.mkdir()

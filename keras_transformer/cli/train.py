@@ -39,10 +39,10 @@ def recipe(name: Annotated[str | None, typer.Argument(help="Name of a recipe; no
 
     Example: keras-transformer recipe multi30k-en-de > my.yaml
     """
-    from keras_transformer.training import load_recipe
     from keras_transformer.training.annotated import annotated_recipe
-    from keras_transformer.training.recipe import recipe_text
+    from keras_transformer.training.recipe import parse_recipe, recipe_text
 
+    text = recipe_text(name) if name else annotated_recipe()
     if name:
-        load_recipe(name)  # Refuses a file that no training could begin with.
-    print(recipe_text(name) if name else annotated_recipe(), end="")
+        parse_recipe(text, name)  # Refuses a file that no training could begin with.
+    print(text, end="")

@@ -187,8 +187,11 @@ def load_recipe(recipe: str | Path, overrides: dict[str, Any] | None = None) -> 
         ValueError: If there is no such recipe, it is no YAML, or an option is unknown or has a bad value; the message
             names the option, and the nearest one where it is unknown.
     """
-    name = str(recipe)
-    text = recipe_text(name)
+    return parse_recipe(recipe_text(str(recipe)), str(recipe), overrides)
+
+
+def parse_recipe(text: str, name: str, overrides: dict[str, Any] | None = None) -> Recipe:
+    """The `Recipe` of a text. Raises ValueError as `load_recipe`; the message names it."""
     try:
         options = yaml.safe_load(text)
     except yaml.YAMLError as error:

@@ -62,17 +62,17 @@ def smoothing_memory(options):
 
 def peers(work):
     """All models, with and without a compiler."""
-    onednn = {"onednn": [False, True]}
-    parts = {**onednn, "threads": [1, None], "parallel_parts": [1, 2]}
+    threads = {"threads": [1, None]}
+    tensorflow = {"onednn": [False, True], **threads}
     made = [
-        Peer("keras_transformer", "training_peers:ours", work, parts),
-        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}, onednn),
-        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work),
-        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}),
+        Peer("keras_transformer", "training_peers:ours", work, {**tensorflow, "parallel_parts": [1, 2]}),
+        Peer("keras_transformer, XLA", "training_peers:ours", {**work, "jit_compile": True}, tensorflow),
+        Peer("PyTorch nn.Transformer", "training_peers:pytorch", work, threads),
+        Peer("PyTorch nn.Transformer, torch.compile", "training_peers:pytorch", {**work, "compiled": True}, threads),
     ]
     for name, function in (("stock Keras layers", "stock_keras"), ("keras-nlp", "keras_nlp")):
-        made.append(Peer(name, f"training_peers:{function}", work, onednn))
-        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}, onednn))
+        made.append(Peer(name, f"training_peers:{function}", work, tensorflow))
+        made.append(Peer(f"{name}, XLA", f"training_peers:{function}", {**work, "jit_compile": True}, tensorflow))
     return made
 
 

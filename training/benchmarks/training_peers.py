@@ -44,9 +44,11 @@ def ours(
     return _fit(model, vocabulary, rows, length, steps)
 
 
-def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True):
+def stock_keras(
+    size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True, threads=None
+):
     """Blocks of `keras.layers.MultiHeadAttention`, `LayerNormalization` and `Dense`."""
-    _prepare_tensorflow(onednn)
+    _prepare_tensorflow(onednn, threads)
     import keras
 
     keras.config.set_dtype_policy(precision)
@@ -71,9 +73,9 @@ def stock_keras(size, vocabulary, rows, length, steps, precision="float32", jit_
     return _stock(config, encoder, decoder, jit_compile, rows, length, steps)
 
 
-def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True):
+def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_compile=False, onednn=True, threads=None):
     """keras-nlp's `TransformerEncoder` and `TransformerDecoder`."""
-    _prepare_tensorflow(onednn)
+    _prepare_tensorflow(onednn, threads)
     import keras
     import keras_nlp
 
@@ -90,10 +92,12 @@ def keras_nlp(size, vocabulary, rows, length, steps, precision="float32", jit_co
     return _stock(config, encoder, decoder, jit_compile, rows, length, steps)
 
 
-def pytorch(size, vocabulary, rows, length, steps, precision="float32", compiled=False):
-    """`torch.nn.Transformer`, eager or under `torch.compile`, on all cores."""
+def pytorch(size, vocabulary, rows, length, steps, precision="float32", compiled=False, threads=None):
+    """`torch.nn.Transformer`, eager or under `torch.compile`."""
     import torch
     from torch import nn
+
+    torch.set_num_threads(threads or os.cpu_count())
 
     config, width = _config(size, vocabulary), _config(size, vocabulary).model_dim
 
@@ -175,8 +179,8 @@ def operations_per_token(size, vocabulary, length):
 
 
 def _prepare_tensorflow(onednn, threads=None):
-    """Whether oneDNN makes the products, which TensorFlow asks for on new processors only; cores of one operation, all
-    of them if None. Operations that do not wait for each other run side by side.
+    """Whether oneDNN makes the products, which TensorFlow asks for by itself on some processors only; cores of one
+    operation, all of them if None. Operations that do not wait for each other run side by side.
     """
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(onednn))
     import tensorflow as tf
