@@ -30,6 +30,7 @@ from keras_transformer.models import transformer
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.devices import parallel_parts_of, strategy_of
+from keras_transformer.training.diversification import diversified_corpora
 from keras_transformer.training.folder import open_run_folder, trim_history
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe
@@ -45,7 +46,7 @@ class Run:
         recipe: A `Recipe`.
         folder: The run folder. It will hold `recipe.yaml`, `tokenizer.model`, `data_report.json`, `data/`, `logs/` for
             TensorBoard, `history.csv`, `checkpoints/`, `backup/`, and at the end the best model (`config.json`,
-            `model.weights.h5`) with its `scores.json`.
+            `model.weights.h5`) with its `scores.json`; with `data.diversify` first of all `diversification/`.
         data: Folder with local copies of public data sets; None to download them.
 
     Raises:
@@ -72,9 +73,10 @@ class Run:
         if self._finished():
             self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
             return read_json(self.folder / "scores.json")
+        more = self._diversify()
         keras.utils.set_random_seed(training.seed)
         keras.config.set_dtype_policy(training.precision)
-        train, validation, validation_pairs = self._read_data()
+        train, validation, validation_pairs = self._read_data(more)
         with self._strategy.scope():
             steps = training.steps_per_epoch or train.steps_per_epoch
             model = self._make_model(steps)
@@ -103,12 +105,28 @@ class Run:
             self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
         return self._finish(model.config, validation_pairs) if self._worker == 0 else {}
 
-    def _read_data(self):
+    def _diversify(self):
+        """The corpora that two other models make of the text, where the recipe wants them."""
+        data = self.recipe.data
+        if not data.diversify:
+            return []
+        # What is missing or does not fit is better told now than after hours.
+        self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
+        for corpora in (data.validation, data.test):
+            RecipeCorpora(corpora, data, self._data)
+
+        def train(recipe, folder):
+            self._say(f"Diversification: {folder.name}")
+            Run(recipe, folder, self._data).train()
+
+        return diversified_corpora(self.recipe, self.folder / "diversification", train, self._data)
+
+    def _read_data(self, more):
         options, data = self.recipe.training, self.recipe.data
-        corpora = RecipeCorpora(data.train, data, self._data)
         validation_corpora = RecipeCorpora(data.validation, data, self._data)
         validation_pairs = list(validation_corpora)
-        self._tokenizers = self._make_tokenizers(corpora)
+        self._tokenizers = self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
+        corpora = RecipeCorpora([*data.train, *more], data, self._data)
         folder = self.folder / "data" / f"worker-{self._worker}"
         if folder.exists():
             corpus = TokenizedCorpus.from_folder(folder)
