@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import keras
 from keras import ops
 
@@ -131,6 +133,26 @@ def token_weights(sample_weight, like):
             f"[batch, length]. Received: shape {shape} beside labels of shape {tuple(like.shape)}"
         )
     return weights
+
+
+class TokenFigures(NamedTuple):
+    """What losses and metrics need of the logits of N tokens, each [N].
+
+    Attributes:
+        label_logit: The logit of the label, NaN where the label is no token.
+        maximum: The highest logit.
+        log_total: log of the sum of exp(logit - maximum).
+    """
+
+    label_logit: Any
+    maximum: Any
+    log_total: Any
+
+
+def token_figures(labels, logits) -> TokenFigures:
+    """The figures of tokens with labels [N] and logits [N,V]."""
+    maximum, _, total = log_normalizer(logits)
+    return TokenFigures(logits_of(labels, logits), ops.squeeze(maximum, -1), ops.squeeze(ops.log(total), -1))
 
 
 def log_normalizer(logits):

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer._checks import check_integer
-from keras_transformer.losses import log_normalizer, logits_of, prepare, token_weights
+from keras_transformer.losses import TokenFigures, prepare, token_figures, token_weights
 
 
 class _TokenMetric(keras.metrics.Mean):
@@ -18,11 +18,21 @@ class _TokenMetric(keras.metrics.Mean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         labels, logits, real = prepare(y_true, y_pred, self.ignore_class)
+        return self.update_from(token_figures(labels, logits), real, sample_weight)
+
+    def update_from(self, figures: TokenFigures, real, sample_weight=None):
+        """As `update_state`, for a step that has the figures of its tokens and no logits.
+
+        Args:
+            figures: The `TokenFigures` of N = B*T tokens.
+            real: Which tokens are no padding, boolean [B,T].
+            sample_weight: As of `update_state`.
+        """
         weights = ops.cast(real, self.dtype)
         if sample_weight is not None:
             weights = ops.multiply(weights, token_weights(sample_weight, weights))
         # Flat: of a [B,T] update Keras takes the mean over T first, and T is the length with padding.
-        return super().update_state(self._figures(labels, logits), sample_weight=ops.reshape(weights, (-1,)))
+        return super().update_state(self._values(figures), sample_weight=ops.reshape(weights, (-1,)))
 
     def get_config(self):
         return {"ignore_class": self.ignore_class, "name": self.name, "dtype": self.dtype}
@@ -59,8 +69,8 @@ class MaskedAccuracy(_TokenMetric):
     def __init__(self, ignore_class: int = 0, name="accuracy", dtype=None):
         super().__init__(ignore_class, name, dtype)
 
-    def _figures(self, labels, logits):
-        return ops.greater_equal(logits_of(labels, logits), ops.squeeze(log_normalizer(logits)[0], -1))
+    def _values(self, figures):
+        return ops.greater_equal(figures.label_logit, figures.maximum)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -93,9 +103,8 @@ class Perplexity(_TokenMetric):
     def __init__(self, ignore_class: int = 0, name="perplexity", dtype=None):
         super().__init__(ignore_class, name, dtype)
 
-    def _figures(self, labels, logits):
-        maximum, _, total = log_normalizer(logits)
-        return ops.squeeze(ops.log(total), -1) - (logits_of(labels, logits) - ops.squeeze(maximum, -1))
+    def _values(self, figures):
+        return figures.log_total - (figures.label_logit - figures.maximum)
 
     def result(self):
         return ops.exp(super().result())

@@ -60,7 +60,7 @@ def encode(config, parts, source_ids, dtype):
 
 
 def decode(config, parts, target_ids, memory, dtype):
-    """The right half: [B,T] and [B,S,D] -> logits [B,T,V]."""
+    """The right half: [B,T] and [B,S,D] -> what is projected, [B,T,D], and logits [B,T,V]."""
     x = parts["target_embedding"](target_ids)
     x = keras.layers.Dropout(config.dropout, dtype=dtype, name="target_dropout")(x)
     for block in parts["decoder_blocks"]:
@@ -69,4 +69,4 @@ def decode(config, parts, target_ids, memory, dtype):
         x = parts["decoder_norm"](x)
     project = parts["output_projection"]
     logits = project(x) if project else parts["target_embedding"](x, reverse=True)
-    return keras.layers.Activation("linear", dtype=dtype, name="logits")(logits)
+    return x, keras.layers.Activation("linear", dtype=dtype, name="logits")(logits)

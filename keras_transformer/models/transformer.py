@@ -16,6 +16,7 @@ from keras_transformer.models.config import TransformerConfig
 from keras_transformer.models.distribution import of_this_replica, reducible_logs
 from keras_transformer.models.figure_1 import decode, encode, make_layers
 from keras_transformer.models.r_drop import disagreement, twice
+from keras_transformer.models.structures import labels_of, only
 from keras_transformer.models.token_mean import TokenMean
 
 # Fields that a model may differ in from the one whose weights it loads: they act in training only.
@@ -72,7 +73,7 @@ class Transformer(keras.Model):
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
         memory = encode(config, parts, source_ids, dtype)
-        logits = decode(config, parts, target_ids, memory, dtype)
+        hidden, logits = decode(config, parts, target_ids, memory, dtype)
         super().__init__(
             inputs={"source_ids": source_ids, "target_ids": target_ids},
             outputs=logits,
@@ -80,7 +81,7 @@ class Transformer(keras.Model):
         )
         self.dtype_policy = dtype
         self.config = config
-        self._memory = memory
+        self._memory, self._hidden = memory, hidden
         for name, part in parts.items():
             setattr(self, name, part)
 
@@ -101,6 +102,10 @@ class Transformer(keras.Model):
 
         Keras would turn it on, and XLA compiles anew, for seconds, for every new length of a batch. Say
         `jit_compile=True` where batches have few shapes.
+
+        Under TensorFlow, a step with a `MaskedCrossentropy` and no metrics but `MaskedAccuracy` and `Perplexity` makes
+        no logits [B,T,V], but those of a few hundred tokens at a time; `evaluate` and R-Drop do, float16 does, and a
+        class that derives from this one.
 
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches; and with an optimizer that accumulates gradients, an update is the
@@ -136,16 +141,21 @@ class Transformer(keras.Model):
         if self.optimizer is not None:
             # Variables that the first step creates make TensorFlow trace that step twice: seconds.
             self.optimizer.build(self.trainable_variables)
-        self._accumulation = None
-        if isinstance(_only(self.loss), MaskedCrossentropy):
+        self._accumulation = projector = None
+        if isinstance(only(self.loss), MaskedCrossentropy):
             self._accumulation = accumulation_of(self.optimizer)
-            # Past Keras' tracking of attributes, which would list the metric a second time.
+            # Past Keras' tracking of attributes, which would list the metric a second time, and layers.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
+            if keras.backend.backend() == "tensorflow" and type(self) is Transformer:
+                from keras_transformer.models.training_step import projector_of
+
+                projector = projector_of(self)
         elif self._r_drop or self._parts > 1:
             raise ValueError(
                 "`r_drop`, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
                 f"Received: loss={self.loss!r}"
             )
+        object.__setattr__(self, "_projector", projector)
         if self._parts > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
             raise ValueError(
                 "`micro_batches` and `parallel_parts` need TensorFlow, and an optimizer without "
@@ -167,37 +177,15 @@ class Transformer(keras.Model):
 
     def train_step(self, *args):
         *state, data = args  # JAX hands the state of the variables first.
-        if self._parts > 1:
-            return reducible_logs(self._train_in_parts(data))
+        if self._parts > 1 or self._projector:
+            from keras_transformer.models.training_step import training_step
+
+            return reducible_logs(training_step(self, data))
         return reducible_logs(super().train_step(*state, twice(data) if self._r_drop else data))
 
     @property
     def _parts(self):
         return self._micro_batches * self._parallel_parts
-
-    def _train_in_parts(self, data):
-        import tensorflow as tf
-
-        from keras_transformer.models.micro_batches import accumulate
-
-        tokens = _only(self.loss).token_count(_labels(keras.utils.unpack_x_y_sample_weight(data)[1]))
-        logs = {}
-
-        def gradients_of(part):
-            x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(twice(part) if self._r_drop else part)
-            with tf.GradientTape() as tape:
-                y_pred = self(x, training=True)
-                loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
-                share = _only(self.loss).token_count(_only(part[1])) / ops.maximum(tokens, 1.0)
-                scaled = self.optimizer.scale_loss(loss * ops.cast(share, loss.dtype))
-            replicas = tf.distribute.get_strategy().num_replicas_in_sync  # Keras has divided by their number.
-            self._loss_tracker.update_state(loss * replicas)
-            logs.update(self.compute_metrics(x, y, y_pred, sample_weight))
-            return tape.gradient(scaled, self.trainable_weights)
-
-        gradients = accumulate(data, self._parts, gradients_of, self._parallel_parts)
-        self.optimizer.apply_gradients(zip(gradients, self.trainable_weights, strict=True))
-        return logs
 
     def test_step(self, *args):
         return reducible_logs(super().test_step(*args))
@@ -205,15 +193,15 @@ class Transformer(keras.Model):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if not isinstance(self._loss_tracker, TokenMean):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        crossentropy, labels = _only(self.loss), _labels(y)
+        crossentropy, labels = only(self.loss), labels_of(y)
         tokens = crossentropy.token_count(labels)
         self._loss_tracker.weigh(tokens)
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         if training and self._r_drop:
             weights = ops.cast(ops.not_equal(labels, crossentropy.ignore_class), "float32")
             if sample_weight is not None:
-                weights = weights * token_weights(_only(sample_weight), weights)
-            divergence = disagreement(_only(y_pred), weights)
+                weights = weights * token_weights(only(sample_weight), weights)
+            divergence = disagreement(only(y_pred), weights)
             # Of T tokens in each pass, 2 T are counted.
             loss = loss + self._r_drop * ops.cast(divergence / ops.maximum(tokens, 1.0), loss.dtype)
         return self._accumulation.weigh(loss, tokens) if training and self._accumulation else loss
@@ -279,16 +267,3 @@ class Transformer(keras.Model):
         ]
         if differing:
             raise ValueError(f"The weights are those of another model. Received: weights with {', '.join(differing)}")
-
-
-def _only(structure):
-    """The one item of a list or dict, which Keras takes for the item itself; None where there are more."""
-    items = keras.tree.flatten(structure)
-    return items[0] if len(items) == 1 else None
-
-
-def _labels(y):
-    """The labels in `y`. Raises ValueError where there are none."""
-    if y is None:
-        raise ValueError("The loss needs labels, [batch, length]. Received: y=None")
-    return _only(y)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
-from keras_transformer.models import TransformerConfig, transformer
+from keras_transformer.models import Transformer, TransformerConfig
 
 VOCABULARY, BATCH, LENGTH, STEPS, ROUNDS = 8_000, 170, 24, 4, 5
 SMOOTHING = 0.1
@@ -32,22 +32,30 @@ class Obvious(keras.losses.Loss):
         return (1 - SMOOTHING) * likelihood + SMOOTHING * uniform
 
 
+class WithLogits(Transformer):
+    """A model that makes its logits: what derives from `Transformer` might have use for them."""
+
+
+OURS, METRICS = MaskedCrossentropy(SMOOTHING), (MaskedAccuracy, Perplexity)
 VARIANTS = {
-    "MaskedCrossentropy, smoothed": (MaskedCrossentropy(SMOOTHING), None),
-    "the same with MaskedAccuracy and Perplexity": (MaskedCrossentropy(SMOOTHING), "ours"),
-    "TensorFlow's pieces, smoothed": (Obvious(), None),
+    "MaskedCrossentropy, smoothed": (Transformer, OURS, ()),
+    "the same with MaskedAccuracy and Perplexity": (Transformer, OURS, METRICS),
+    "MaskedCrossentropy of logits, smoothed": (WithLogits, OURS, ()),
+    "the same with MaskedAccuracy and Perplexity, of logits": (WithLogits, OURS, METRICS),
+    "TensorFlow's pieces, smoothed": (Transformer, Obvious(), ()),
     "Keras' SparseCategoricalCrossentropy, not smoothed": (
+        Transformer,
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        None,
+        (),
     ),
 }
 
 
-def make(loss, metrics):
+def make(cls, loss, metrics):
     """A compiled model and one batch of random ids, all of them real tokens."""
     keras.utils.set_random_seed(1)
-    model = transformer(TransformerConfig.from_preset("tiny", vocabulary_size=VOCABULARY))
-    model.compile("adam", loss, metrics=[MaskedAccuracy(), Perplexity()] if metrics else None)
+    model = cls(TransformerConfig.from_preset("tiny", vocabulary_size=VOCABULARY))
+    model.compile("adam", loss, metrics=[metric() for metric in metrics])
     ids = np.random.default_rng(1).integers(3, VOCABULARY, (2, BATCH, LENGTH))
     return model, ({"source_ids": ids[0], "target_ids": ids[1]}, ids[1])
 
