@@ -20,7 +20,7 @@ def projected_crossentropy(hidden, kernel, labels, weights, smoothing: float) ->
 
     of which the chunks make the first terms, with exp(z - max(z)) for p and its sum divided out of the D numbers of h
     and of dh rather than the V of p; the other terms need no logits. `training/benchmarks/loss.py` times steps with
-    this and with logits: the arrays of V numbers a token are written once and read thrice, where it is twice as often.
+    this and with logits.
 
     Args:
         hidden: Outputs of the decoder, [N,D], in the compute dtype.
