@@ -20,7 +20,8 @@ class ServingLimits:
         max_source_length: Tokens of a source line, eos counted. Of a longer one the rest is left out, and its
             translation marked as truncated; `score` and `attention` refuse it.
         max_length: Tokens of a translation, eos counted.
-        cells: Hypotheses times positions (of source and target) that are computed at a time.
+        cells: Hypotheses times positions (of source and target) that are computed at a time. More is faster, as long as
+            memory lasts and a request has the texts.
 
     Raises:
         ValueError: If one is not a whole number of at least 1, or above 10,000, which `cells` may be up to 2^30.
@@ -29,7 +30,7 @@ class ServingLimits:
     max_beam_size: int = 16
     max_source_length: int = 1024
     max_length: int = 1024
-    cells: int = 16_384
+    cells: int = 65_536
 
     def __post_init__(self):
         for field in dataclasses.fields(self):

@@ -66,8 +66,9 @@ class RowSearch:
         tokens = tf.cast(source_ids.row_lengths(), tf.int32)
         prefix_tokens = tf.cast(rows.prefix_ids.row_lengths(), tf.int32)
         limits = rows.limits_of(tokens, prefix_tokens, self._limits.max_length)
-        width, length = rows.beam_size, tokens + limits
+        width, length, cells = rows.beam_size, tokens + limits, self._limits.cells
         if self._shapes:
+            cells = self._shapes.cells
             bucket = self._shapes.bucket(tokens, limits)
             width, length = self._shapes.width(width), self._shapes.length(bucket)
 
@@ -80,7 +81,7 @@ class RowSearch:
                 found = tf.cond(width == 1, lambda: self._greedy(ids, chosen), lambda: self._beam(ids, chosen))
             return finish(Hypotheses._make(found), numbers)
 
-        return in_chunks(search, width, length, self._limits.cells, outputs)
+        return in_chunks(search, width, length, cells, outputs)
 
     def _rows(self, prefix_ids, max_length, **options):
         count = tf.shape(max_length)[0]
