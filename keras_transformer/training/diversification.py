@@ -11,6 +11,9 @@ from keras_transformer.files import writing
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.recipe import Corpus, Recipe
 
+# What is learnt from should not be shorter than what people write.
+SEARCH = {"beam_size": 4, "length_penalty": 1.0}
+
 
 def diversified_corpora(
     recipe: Recipe,
@@ -20,11 +23,11 @@ def diversified_corpora(
 ) -> list[Corpus]:
     """Two corpora more: sources with translations of them, and targets with back-translations.
 
-    One model is trained in each direction, by the recipe itself, and translates its side of the training text with a
-    beam of 4. What is in the folder already is not made again, so that the same call goes on where a killed one was.
+    One model is trained in each direction, by the recipe itself, and translates its side of the training text with
+    `SEARCH`. What is in the folder already is not made again, so that the same call goes on where a killed one was.
 
-    Source: Nguyen et al. (2020), "Data Diversification: A Simple Strategy For Neural Machine Translation", section
-    3.1, with one round and one model of each direction.
+    Source: Nguyen et al. (2020), "Data Diversification: A Simple Strategy For Neural Machine Translation", with
+    one round and one model of each direction.
 
     Args:
         recipe: The recipe whose training text it is.
@@ -47,7 +50,7 @@ def diversified_corpora(
             _write(path, (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data)))
         for name, side, path in (("forward", 0, translation), ("backward", 1, back_translation)):
             texts = (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data))
-            translations = Translator.from_preset(folder / name).translate(texts, beam_size=4)
+            translations = Translator.from_preset(folder / name).translate(texts, **SEARCH)
             # A model that has learnt little may say NUL, which no corpus takes.
             _write(path, (one.text.replace("\0", " ") for one in translations))
     return [

@@ -43,7 +43,7 @@ def test_text_is_there_once_more_as_models_of_both_directions_translate_it(run_f
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     assert (lines(folder / "source.txt"), lines(folder / "target.txt")) == (sources, targets)
     for name, texts, file in (("forward", sources, "source"), ("backward", targets, "target")):
-        translations = Translator.from_preset(folder / name).translate(texts, beam_size=4)
+        translations = Translator.from_preset(folder / name).translate(texts, beam_size=4, length_penalty=1.0)
         assert lines(folder / f"{file}_translated.txt") == [one.text for one in translations]
 
 
