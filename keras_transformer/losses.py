@@ -94,16 +94,21 @@ def prepare(y_true, y_pred, ignore_class):
         ValueError: If the shapes do not fit.
     """
     labels, logits = ops.convert_to_tensor(y_true), ops.convert_to_tensor(y_pred)
-    lengths = zip(labels.shape, logits.shape, strict=False)
-    if (len(labels.shape), len(logits.shape)) != (2, 3) or any(a != b and None not in (a, b) for a, b in lengths):
-        raise ValueError(
-            "Expected integer labels [batch, length] and logits [batch, length, vocabulary]. "
-            f"Received: labels of shape {tuple(labels.shape)} and logits of shape {tuple(logits.shape)}"
-        )
+    check_shapes(labels.shape, logits.shape)
     real = ops.not_equal(labels, ignore_class)
     labels = ops.where(real, ops.cast(labels, "int32"), 0)  # An ignored label such as -1 is no index.
     logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
     return ops.reshape(labels, (-1,)), ops.reshape(logits, (-1, logits.shape[-1])), real
+
+
+def check_shapes(labels, logits) -> None:
+    """Raises ValueError unless the shapes, of which sizes may be unknown, are those of labels and their logits."""
+    differ = any(a != b and None not in (a, b) for a, b in zip(labels, logits, strict=False))
+    if (len(labels), len(logits)) != (2, 3) or differ:
+        raise ValueError(
+            "Expected integer labels [batch, length] and logits [batch, length, vocabulary]. "
+            f"Received: labels of shape {tuple(labels)} and logits of shape {tuple(logits)}"
+        )
 
 
 def token_weights(sample_weight, like):

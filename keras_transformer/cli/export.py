@@ -40,6 +40,9 @@ def export(
     max_beam_size: Annotated[int, typer.Option(help="Widest beam that a request may ask for.")] = 16,
     max_source_length: Annotated[int, typer.Option(help="Most tokens of a source line.")] = 1024,
     max_length: Annotated[int, typer.Option(help="Most tokens of a translation.")] = 1024,
+    cells: Annotated[
+        int | None, typer.Option(help="Hypotheses times positions computed at a time; for less memory, fewer.")
+    ] = None,
     xla_buckets: Annotated[
         str,
         typer.Option(help="Lengths of sources to compile searches for, as GPUs like it: 32,64,128. None by default."),
@@ -68,7 +71,7 @@ def export(
         return
     if quantization is not None:
         raise ValueError(f"--quantization is for --format ctranslate2. Received: --quantization {quantization}")
-    limits = ServingLimits(max_beam_size, max_source_length, max_length)
+    limits = ServingLimits(max_beam_size, max_source_length, max_length, cells)
     scored_on = {"source": source, "reference": reference, "target_language": target_language, "data": data}
     wants_score = dtype != "float32" or source is not None if score is None else score
     with stopped_by_interrupt("Stopped; no version was written."):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import tensorflow as tf
 
@@ -37,6 +38,7 @@ class RowSearch:
         shapes: FixedShapes | None = None,
     ):
         self._limits, self._shapes = limits, shapes
+        self._cells = cast(int, limits.cells)  # An export's limits are all known.
         self._greedy = searches.begin(SearchOptions(beam_size=1))
         self._beam = searches.begin(SearchOptions(beam_size=2))
         self._fixed = search.rows([0], [[]], vocabulary_size)
@@ -66,9 +68,8 @@ class RowSearch:
         tokens = tf.cast(source_ids.row_lengths(), tf.int32)
         prefix_tokens = tf.cast(rows.prefix_ids.row_lengths(), tf.int32)
         limits = rows.limits_of(tokens, prefix_tokens, self._limits.max_length)
-        width, length, cells = rows.beam_size, tokens + limits, self._limits.cells
+        width, length = rows.beam_size, tokens + limits
         if self._shapes:
-            cells = self._shapes.cells
             bucket = self._shapes.bucket(tokens, limits)
             width, length = self._shapes.width(width), self._shapes.length(bucket)
 
@@ -81,7 +82,7 @@ class RowSearch:
                 found = tf.cond(width == 1, lambda: self._greedy(ids, chosen), lambda: self._beam(ids, chosen))
             return finish(Hypotheses._make(found), numbers)
 
-        return in_chunks(search, width, length, cells, outputs)
+        return in_chunks(search, width, length, self._cells, outputs)
 
     def _rows(self, prefix_ids, max_length, **options):
         count = tf.shape(max_length)[0]

@@ -20,17 +20,17 @@ def accumulate(batch, count: int, gradients_of, at_once: int = 1):
         at_once: How many parts may be computed at the same time.
 
     Returns:
-        The sums of the gradients.
+        The sums of the gradients; None where there is none.
     """
     sums: list = []
     for number in range(count):
         if number % at_once == 0:
-            before = sums  # All at once would take the memory of all.
+            before = [one for one in sums if one is not None]  # All at once would take the memory of all.
         with tf.control_dependencies(before):
             part = keras.tree.map_structure(
                 lambda rows: rows if rows is None else tf.identity(rows[number::count]),  # noqa: B023
                 batch,
             )
-        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients_of(part)]
-        sums = [a + b for a, b in zip(sums, gradients, strict=True)] if sums else gradients
+        gradients = [None if one is None else tf.convert_to_tensor(one) for one in gradients_of(part)]
+        sums = [None if a is None else a + b for a, b in zip(sums, gradients, strict=True)] if sums else gradients
     return sums

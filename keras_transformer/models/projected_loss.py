@@ -10,16 +10,18 @@ from keras_transformer.losses import TokenFigures
 _ROWS, _ROWS_ON_GPU, _ROWS_PER_WIDTH = 512, 2048, 2
 
 
-def projected_crossentropy(hidden, kernel, labels, weights, smoothing: float) -> tuple[tf.Tensor, TokenFigures]:
+def projected_crossentropy(
+    hidden, kernel, labels, weights, smoothing: float, training: bool = True
+) -> tuple[tf.Tensor, TokenFigures]:
     """The weighted sum of the losses of N tokens whose logits are `hidden @ transpose(kernel)`.
 
     Logits of some rows at a time are made, used for loss and gradients both, and forgotten: no [N,V] array exists. For
     label y, hidden h and kernel K, softmax p and label smoothing e, the gradients of one token's loss are
 
-        dh = p K - (1 - e) K[y] - e mean(K)        dK = outer(p, h) - (1 - e) outer(onehot(y), h) - e/V outer(1, h)
+        dh = (p - (1 - e) onehot(y)) K - e mean(K)        dK = outer(p - (1 - e) onehot(y), h) - e/V outer(1, h)
 
-    of which the chunks make the first terms, with exp(z - max(z)) for p and its sum divided out of the D numbers of h
-    and of dh rather than the V of p; the other terms need no logits. `training/benchmarks/loss.py` times steps with
+    of which the chunks make the first terms, times the sum of exp(z - max(z)), by which the D numbers of h and of dh
+    are divided rather than the V of p. The other terms need no logits. `training/benchmarks/loss.py` times steps with
     this and with logits.
 
     Args:
@@ -28,6 +30,7 @@ def projected_crossentropy(hidden, kernel, labels, weights, smoothing: float) ->
         labels: int32 [N]. One that is no token makes the sum NaN, and the gradients.
         weights: float32 [N].
         smoothing: Label smoothing, e.
+        training: Whether gradients are wanted.
 
     Returns:
         The sum, a float32 scalar, through which gradients flow, and the figures of the tokens, through which none do.
@@ -39,20 +42,19 @@ def projected_crossentropy(hidden, kernel, labels, weights, smoothing: float) ->
 
     @tf.custom_gradient
     def crossentropy(hidden, kernel):
-        mean = tf.cast(tf.reduce_mean(kernel, axis=0), tf.float32)
-        figures, hidden_gradient, kernel_gradient = _in_chunks(hidden, kernel, labels, weights)
+        # A tape outside of a graph would keep all that it sees made of what it watches.
+        hidden, kernel = tf.stop_gradient(hidden), tf.stop_gradient(kernel)
+        mean, wide = tf.cast(tf.reduce_mean(kernel, axis=0), tf.float32), tf.cast(hidden, tf.float32)
+        figures, *first_terms = _in_chunks(hidden, kernel, labels, weights, smoothing if training else None)
         label_logit, maximum, log_total = tf.unstack(figures, axis=1)
-        wide = tf.cast(hidden, tf.float32)
         # Differences first: logits that share a large offset would lose their digits in a sum with it.
         losses = log_total - (1.0 - smoothing) * (label_logit - maximum)
         losses -= smoothing * (tf.linalg.matvec(wide, mean) - maximum)
 
         def gradient(upstream, *_):
             weighted = weights[:, None] * wide
-            of_labels = tf.cast(tf.gather(kernel, labels), tf.float32)
-            for_hidden = hidden_gradient - weights[:, None] * ((1.0 - smoothing) * of_labels + smoothing * mean)
-            for_kernel = kernel_gradient - (smoothing / size) * tf.reduce_sum(weighted, axis=0)
-            for_kernel = tf.tensor_scatter_nd_sub(for_kernel, labels[:, None], (1.0 - smoothing) * weighted)
+            for_kernel = first_terms[0] - (smoothing / size) * tf.reduce_sum(weighted, axis=0)
+            for_hidden = first_terms[1] - (smoothing * weights[:, None]) * mean
             return tf.cast(upstream * for_hidden, hidden.dtype), tf.cast(upstream * for_kernel, kernel.dtype)
 
         # Not NaN times 0, where a label of padding met an infinite logit.
@@ -64,8 +66,8 @@ def projected_crossentropy(hidden, kernel, labels, weights, smoothing: float) ->
     return total, TokenFigures(tf.where(known, label_logit, float("nan")), maximum, log_total)
 
 
-def _in_chunks(hidden, kernel, labels, weights):
-    """What needs the logits: the figures, [N,3], the first term of dh, [N,D], and that of dK, [V,D], in float32."""
+def _in_chunks(hidden, kernel, labels, weights, smoothing):
+    """What needs the logits: the figures, [N,3]; with a smoothing the first terms of dK, [V,D], and dh, [N,D], too."""
     size, width = kernel.shape
     narrow = tf.cast(kernel, hidden.dtype)
     count = hidden.shape[0] or tf.shape(hidden)[0]
@@ -76,25 +78,36 @@ def _in_chunks(hidden, kernel, labels, weights):
     hidden = tf.reshape(tf.pad(hidden, [[0, missing], [0, 0]]), [chunks, rows, width])
     labels, weights = (tf.reshape(tf.pad(part, [[0, missing]]), [chunks, rows]) for part in (labels, weights))
 
-    def step(i, kernel_gradient, all_figures, hidden_gradients):
+    def figures_of(i):
         logits = tf.cast(tf.matmul(hidden[i], narrow, transpose_b=True), tf.float32)
         maximum = tf.reduce_max(logits, axis=-1, keepdims=True)
         exponentials = tf.exp(logits - maximum)
         total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
-        figures = tf.concat([tf.gather(logits, labels[i, :, None], batch_dims=1), maximum, tf.math.log(total)], axis=1)
+        label_logit = tf.gather(logits, labels[i, :, None], batch_dims=1)
+        return tf.concat([label_logit, maximum, tf.math.log(total)], axis=1), exponentials, total
+
+    def step(i, all_figures, *gradients):
+        figures, exponentials, total = figures_of(i)
+        if gradients:
+            gradients = _first_terms(i, exponentials, total, *gradients)
+        return i + 1, all_figures.write(i, figures), *gradients
+
+    def _first_terms(i, exponentials, total, kernel_gradient, hidden_gradients):
+        # In float32, before products of few digits: their difference would have none left.
+        places = tf.stack([tf.range(rows), labels[i]], axis=1)
+        exponentials = tf.tensor_scatter_nd_sub(exponentials, places, (1.0 - smoothing) * total[:, 0])
         exponentials, share = tf.cast(exponentials, narrow.dtype), weights[i, :, None] / total
         of_hidden = share * tf.cast(tf.matmul(exponentials, narrow), tf.float32)
         scaled = tf.cast(share * tf.cast(hidden[i], tf.float32), narrow.dtype)
         kernel_gradient += tf.cast(tf.matmul(exponentials, scaled, transpose_a=True), tf.float32)
-        return i + 1, kernel_gradient, all_figures.write(i, figures), hidden_gradients.write(i, of_hidden)
+        return kernel_gradient, hidden_gradients.write(i, of_hidden)
 
-    arrays = [tf.TensorArray(tf.float32, chunks, element_shape=[None, last]) for last in (3, width)]
-    _, kernel_gradient, *arrays = tf.while_loop(
-        lambda i, *_: i < chunks,
-        step,
-        (0, tf.zeros([size, width]), *arrays),
-        parallel_iterations=1,
-        maximum_iterations=chunks,
-    )
-    figures, hidden_gradient = (tf.reshape(array.stack(), [-1, array.element_shape[-1]])[:count] for array in arrays)
-    return figures, hidden_gradient, kernel_gradient
+    def array(columns):
+        return tf.TensorArray(tf.float32, chunks, element_shape=[None, columns])
+
+    variables = (0, array(3)) if smoothing is None else (0, array(3), tf.zeros([size, width]), array(width))
+    results = tf.while_loop(lambda i, *_: i < chunks, step, variables, parallel_iterations=1, maximum_iterations=chunks)
+    return [
+        tf.reshape(part.stack(), [-1, part.element_shape[-1]])[:count] if isinstance(part, tf.TensorArray) else part
+        for part in results[1:]
+    ]

@@ -103,9 +103,9 @@ class Transformer(keras.Model):
         Keras would turn it on, and XLA compiles anew, for seconds, for every new length of a batch. Say
         `jit_compile=True` where batches have few shapes.
 
-        Under TensorFlow, a step with a `MaskedCrossentropy` and no metrics but `MaskedAccuracy` and `Perplexity` makes
-        no logits [B,T,V], but those of a few hundred tokens at a time; `evaluate` and R-Drop do, float16 does, and a
-        class that derives from this one.
+        Under TensorFlow, steps with a `MaskedCrossentropy` and no metrics but `MaskedAccuracy` and `Perplexity` make
+        no logits [B,T,V], but those of some hundred tokens at a time, or on a GPU some thousand. They do make them with
+        R-Drop, weighted metrics or losses, in float16, and where something is overridden that is handed logits.
 
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches; and with an optimizer that accumulates gradients, an update is the
@@ -141,21 +141,16 @@ class Transformer(keras.Model):
         if self.optimizer is not None:
             # Variables that the first step creates make TensorFlow trace that step twice: seconds.
             self.optimizer.build(self.trainable_variables)
-        self._accumulation = projector = None
+        self._accumulation = None
         if isinstance(only(self.loss), MaskedCrossentropy):
             self._accumulation = accumulation_of(self.optimizer)
-            # Past Keras' tracking of attributes, which would list the metric a second time, and layers.
+            # Past Keras' tracking of attributes, which would list the metric a second time.
             object.__setattr__(self, "_loss_tracker", TokenMean(name="loss"))
-            if keras.backend.backend() == "tensorflow" and type(self) is Transformer:
-                from keras_transformer.models.training_step import projector_of
-
-                projector = projector_of(self)
         elif self._r_drop or self._parts > 1:
             raise ValueError(
                 "`r_drop`, `micro_batches` and `parallel_parts` need a MaskedCrossentropy as the loss. "
                 f"Received: loss={self.loss!r}"
             )
-        object.__setattr__(self, "_projector", projector)
         if self._parts > 1 and (self._accumulation or keras.backend.backend() != "tensorflow"):
             raise ValueError(
                 "`micro_batches` and `parallel_parts` need TensorFlow, and an optimizer without "
@@ -177,7 +172,7 @@ class Transformer(keras.Model):
 
     def train_step(self, *args):
         *state, data = args  # JAX hands the state of the variables first.
-        if self._parts > 1 or self._projector:
+        if self._parts > 1 or self._needs_no_logits():
             from keras_transformer.models.training_step import training_step
 
             return reducible_logs(training_step(self, data))
@@ -188,7 +183,18 @@ class Transformer(keras.Model):
         return self._micro_batches * self._parallel_parts
 
     def test_step(self, *args):
+        if self._needs_no_logits():
+            from keras_transformer.models.training_step import evaluation_step
+
+            return reducible_logs(evaluation_step(self, args[-1]))
         return reducible_logs(super().test_step(*args))
+
+    def _needs_no_logits(self):
+        if keras.backend.backend() != "tensorflow" or type(self) is not Transformer:
+            return False
+        from keras_transformer.models.training_step import needs_no_logits
+
+        return needs_no_logits(self)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         if not isinstance(self._loss_tracker, TokenMean):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.decoding import Translator
 from keras_transformer.files import writing
@@ -12,7 +13,7 @@ from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.recipe import Corpus, Recipe
 
 # What is learnt from should not be shorter than what people write.
-SEARCH = {"beam_size": 4, "length_penalty": 1.0}
+SEARCH: dict[str, Any] = {"beam_size": 4, "length_penalty": 1.0}
 
 
 def diversified_corpora(
@@ -20,11 +21,13 @@ def diversified_corpora(
     folder: Path,
     train: Callable[[Recipe, Path], object],
     data: str | os.PathLike | None = None,
+    say: Callable[[str], None] = print,
 ) -> list[Corpus]:
     """Two corpora more: sources with translations of them, and targets with back-translations.
 
     One model is trained in each direction, by the recipe itself, and translates its side of the training text with
-    `SEARCH`. What is in the folder already is not made again, so that the same call goes on where a killed one was.
+    `SEARCH`. A model that is finished and a text that is written are not made again, so that the same call goes on
+    where a killed one was, but for the text that it was at.
 
     Source: Nguyen et al. (2020), "Data Diversification: A Simple Strategy For Neural Machine Translation", with
     one round and one model of each direction.
@@ -35,35 +38,36 @@ def diversified_corpora(
             of it (`source_translated.txt`, which is in the target language, and `target_translated.txt`).
         train: Trains a recipe in a run folder.
         data: Folder with local copies of public data sets; None to download them.
+        say: Says what is done.
 
     Raises:
         ValueError: If a corpus is not as it should be; the message names it.
     """
-    source, target, translation, back_translation = (
-        folder / f"{name}.txt" for name in ("source", "target", "source_translated", "target_translated")
-    )
-    if not back_translation.exists():  # The last one that is written.
-        teachers = {"forward": forward_recipe(recipe), "backward": backward_recipe(recipe)}
-        for name, teacher in teachers.items():
+
+    def texts(side):
+        return (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data))
+
+    directions = (("forward", forward_recipe(recipe), 0, "source"), ("backward", backward_recipe(recipe), 1, "target"))
+    corpora = []
+    for name, teacher, side, text in directions:
+        if not (folder / name / "scores.json").exists():
+            say(f"Diversification: training the {name} model")
             train(teacher, folder / name)
-        for side, path in enumerate((source, target)):
-            _write(path, (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data)))
-        for name, side, path in (("forward", 0, translation), ("backward", 1, back_translation)):
-            texts = (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data))
-            translations = Translator.from_preset(folder / name).translate(texts, **SEARCH)
+        plain, translated = folder / f"{text}.txt", folder / f"{text}_translated.txt"
+        if not plain.exists():
+            _write(plain, texts(side))
+        if not translated.exists():
+            say(f"Diversification: translating {plain}")
+            translator = Translator.from_preset(folder / name)
             # A model that has learnt little may say NUL, which no corpus takes.
-            _write(path, (one.text.replace("\0", " ") for one in translations))
-    return [
-        Corpus(source=str(source), target=str(translation)),
-        Corpus(source=str(back_translation), target=str(target)),
-    ]
+            _write(translated, (one.text.replace("\0", " ") for one in translator.translate(texts(side), **SEARCH)))
+        corpora.append(Corpus(source=str(plain), target=str(translated), swap=name == "backward"))
+    return corpora
 
 
 def forward_recipe(recipe: Recipe) -> Recipe:
     """The recipe of the model that translates the sources: the same on the text as it is, and never tested."""
-    training = recipe.training.model_copy(update={"init_from": None, "keep_optimizer": False})
-    data = recipe.data.model_copy(update={"diversify": False, "test": []})
-    return recipe.model_copy(update={"data": data, "training": training})
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"diversify": False, "test": []})})
 
 
 def backward_recipe(recipe: Recipe) -> Recipe:

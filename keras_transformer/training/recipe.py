@@ -160,6 +160,11 @@ class Recipe(_Section):
                 "data.diversify trains three models in one process, one after the other, which is not possible on "
                 "several machines. Received: data.diversify=True, training.distribution='multi_worker'"
             )
+        if self.data.diversify and self.training.init_from:
+            raise ValueError(
+                "data.diversify trains three models from the beginning, which training.init_from is not. "
+                f"Received: data.diversify=True, training.init_from={self.training.init_from!r}"
+            )
         return self
 
     def transformer_config(self, source_size: int, target_size: int) -> TransformerConfig:

@@ -24,6 +24,7 @@ from keras_transformer.checkpoints import (
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import Translator
+from keras_transformer.evaluate import score_translations
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
@@ -61,6 +62,7 @@ class Run:
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
+        self._tokenized = self.folder / "data" / f"worker-{self._worker}"
         open_run_folder(self.folder, recipe, write=self._worker == 0)
 
     def train(self) -> dict[str, Any]:
@@ -108,18 +110,19 @@ class Run:
     def _diversify(self):
         """The corpora that two other models make of the text, where the recipe wants them."""
         data = self.recipe.data
-        if not data.diversify:
+        if not data.diversify or self._tokenized.exists():
             return []
         # What is missing or does not fit is better told now than after hours.
         self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
         for corpora in (data.validation, data.test):
             RecipeCorpora(corpora, data, self._data)
+        for language in (data.source_language, data.target_language):
+            score_translations(hypotheses=["-"], references=["-"], target_language=language)
 
         def train(recipe, folder):
-            self._say(f"Diversification: {folder.name}")
             Run(recipe, folder, self._data).train()
 
-        return diversified_corpora(self.recipe, self.folder / "diversification", train, self._data)
+        return diversified_corpora(self.recipe, self.folder / "diversification", train, self._data, self._say)
 
     def _read_data(self, more):
         options, data = self.recipe.training, self.recipe.data
@@ -127,12 +130,11 @@ class Run:
         validation_pairs = list(validation_corpora)
         self._tokenizers = self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
         corpora = RecipeCorpora([*data.train, *more], data, self._data)
-        folder = self.folder / "data" / f"worker-{self._worker}"
-        if folder.exists():
-            corpus = TokenizedCorpus.from_folder(folder)
+        if self._tokenized.exists():
+            corpus = TokenizedCorpus.from_folder(self._tokenized)
         else:
             pairs = with_case_variants(corpora, data.case_augmentation)
-            corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, folder)
+            corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, self._tokenized)
             for title, report in [*corpora.reports.items(), *validation_corpora.reports.items()]:
                 self._say(f"{title}: {report}")
             if corpus.left_out:

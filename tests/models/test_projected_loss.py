@@ -1,5 +1,6 @@
 """The loss without logits: against NumPy in float64, and the steps that use it against steps with logits."""
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import Transformer, TransformerConfig, projected_loss
 from keras_transformer.models.projected_loss import projected_crossentropy
+from keras_transformer.models.training_step import needs_no_logits
 
 N, D, V = 11, 6, 9
 SIZES = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "intermediate_dim": 32, "num_heads": 2}
@@ -31,10 +33,10 @@ def expected(hidden, kernel, labels, weights, smoothing):
     hidden, kernel = hidden.astype("float64"), kernel.astype("float64")
     logits = hidden @ kernel.T
     probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    wanted = np.eye(V)[labels] * (1 - smoothing) + smoothing / V
+    wanted = np.eye(len(kernel))[labels] * (1 - smoothing) + smoothing / len(kernel)
     loss = (weights * -(wanted * np.log(probabilities)).sum(axis=1)).sum()
     of_logits = weights[:, None] * (probabilities - wanted)
-    figures = logits[np.arange(N), labels], logits.max(axis=1), np.log(np.exp(logits).sum(axis=1)) - logits.max(axis=1)
+    figures = logits[np.arange(len(labels)), labels], logits.max(axis=1), np.log(np.exp(logits).sum(axis=1)) - logits.max(axis=1)
     return loss, of_logits @ kernel, of_logits.T @ hidden, figures
 
 
@@ -137,8 +139,9 @@ def test_step_without_logits_is_the_step_with_logits(options):
         if options.get("optimizer"):
             options = {"optimizer": keras.optimizers.SGD(0.5, gradient_accumulation_steps=2)}
         model = compiled(cls, **options)
-        assert bool(model._projector) == (cls is Transformer)
+        assert model._needs_no_logits() == (cls is Transformer)
         logs = [model.train_on_batch(X, LABELS, weights, return_dict=True) for _ in range(2)]
+        logs.append(model.test_on_batch(X, LABELS, weights, return_dict=True))
         results.append((logs, model.get_weights()))
     (logs, ours), (wanted_logs, wanted) = results
     tolerance = 3e-2 if "dtype" in options else 1e-5
@@ -149,25 +152,106 @@ def test_step_without_logits_is_the_step_with_logits(options):
         np.testing.assert_allclose(one, two, atol=tolerance)
 
 
+def test_gradients_in_bfloat16_are_exact_to_its_digits_where_the_model_is_sure(rng):
+    """Where p is almost onehot(y), their products are almost alike, and their difference has no digits left."""
+    kernel = np.array(rng.normal(size=(64, 32)), "float32")
+    labels = np.arange(64, dtype="int32")
+    hidden = tf.cast(0.4 * kernel[labels], "bfloat16")
+    rounded = [np.array(tf.cast(part, "bfloat16"), "float32") for part in (hidden, kernel)]
+    exact = expected(*rounded, labels, np.ones(64), 0.0)
+    assert 0.95 < np.exp(exact[3][0] - exact[3][1] - exact[3][2]).mean() < 1
+    _, *gradients, _ = loss_and_gradients(hidden, kernel, labels, np.ones(64), 0.0)
+    for gradient, wanted in zip(gradients, exact[1:3], strict=True):
+        error = np.linalg.norm(np.array(gradient, "float64") - wanted) / np.linalg.norm(wanted)
+        assert error < 0.02
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"metrics": [keras.metrics.SparseCategoricalAccuracy()]},
+        {"metrics": [Perplexity(ignore_class=3, name="other")]},
         {"weighted_metrics": [Perplexity(name="weighted")]},
+        {"loss": MaskedCrossentropy(ignore_class=-1)},
         {"r_drop": 1.0},
         {"dtype": "mixed_float16"},
         {"loss_weights": [2.0]},
     ],
-    ids=str,
+    ids=lambda options: " ".join(options),
 )
-def test_step_with_anything_that_needs_logits_makes_them(options):
+def test_step_with_anything_that_wants_logits_makes_them(options):
     model = compiled(Transformer, **options)
-    assert model._projector is None
+    assert not needs_no_logits(model)
     assert np.isfinite(model.train_on_batch(X, LABELS, return_dict=True)["loss"])
 
 
+@pytest.mark.parametrize("name", ["call", "compute_loss", "compute_metrics"])
+def test_what_is_put_on_a_model_in_place_of_a_method_is_called(name):
+    model, calls = compiled(Transformer, run_eagerly=True), []
+    method = getattr(model, name)
+    setattr(model, name, lambda *args, **kwargs: calls.append(name) or method(*args, **kwargs))
+    model.train_on_batch(X, LABELS)
+    model.test_on_batch(X, LABELS)
+    assert calls == [name] * 2
+
+
+def test_projection_that_does_more_than_to_project_is_left_to_its_layer():
+    model = compiled(Transformer, config={"tie_embeddings": "none"})
+    assert needs_no_logits(model)
+    model.output_projection.quantize("int8")
+    assert not needs_no_logits(model)
+
+
+def test_losses_that_layers_add_count():
+    results = []
+    for cls in (Transformer, WithLogits):
+        model = compiled(cls)
+        model.target_embedding.token_embedding.embeddings.regularizer = keras.regularizers.L2(0.1)
+        results.append([model.train_on_batch(X, LABELS)[0], *model.get_weights()])
+    assert float(results[0][0]) > 1 + float(compiled(Transformer).train_on_batch(X, LABELS)[0])
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+
+
+@pytest.mark.parametrize("cls", [Transformer, WithLogits])
+def test_weights_without_a_gradient_are_left_alone_and_none_at_all_is_a_warning(cls):
+    model = compiled(cls)
+    model.spare = keras.layers.Dense(3)
+    model.spare.build((None, 2))
+    model.compile(keras.optimizers.SGD(0.5), MaskedCrossentropy())
+    before = model.spare.get_weights()
+    with pytest.warns(UserWarning, match="Gradients do not exist"):
+        model.train_on_batch(X, LABELS)
+    np.testing.assert_array_equal(model.spare.get_weights()[0], before[0])
+    model.trainable = False
+    model.compile(keras.optimizers.SGD(0.5), MaskedCrossentropy())
+    with pytest.warns(UserWarning, match="does not have any trainable weights"):
+        assert np.isfinite(model.train_on_batch(X, LABELS)).all()
+
+
+@pytest.mark.parametrize("labels", [LABELS[..., None], LABELS[:, :-1]], ids=["[B,T,1]", "[B,T-1]"])
+def test_labels_of_another_shape_are_refused_in_training_as_in_evaluation(labels):
+    model = compiled(Transformer, run_eagerly=True)
+    for step in (model.train_on_batch, model.test_on_batch):
+        with pytest.raises(ValueError, match=r"Expected integer labels \[batch, length\].*Received: labels of shape"):
+            step(X, labels)
+
+
+def test_weights_of_a_model_that_has_made_a_step_are_saved_with_nothing_more(tmp_path):
+    names = []
+    for steps in (0, 1):
+        model = compiled(Transformer)
+        for _ in range(steps):
+            model.train_on_batch(X, LABELS)
+        model.save_weights(tmp_path / f"{steps}.weights.h5")
+        with h5py.File(tmp_path / f"{steps}.weights.h5") as file:
+            names.append([])
+            file.visit(names[-1].append)
+    assert names[0] == names[1] and not any("hidden" in name for name in names[1])
+
+
 MEMORY_CODE = """
-import resource
+import resource, sys
 import keras, numpy as np, tensorflow as tf
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.models import TransformerConfig, transformer
@@ -176,7 +260,7 @@ V, ids = 32_000, np.ones((32, 64), "int32")
 sizes = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "intermediate_dim": 16, "num_heads": 1}
 model = transformer(TransformerConfig(V, **sizes))
 model.compile("sgd", MaskedCrossentropy(0.1))
-step = lambda ids: model.train_on_batch({"source_ids": ids, "target_ids": ids}, ids)
+step = lambda ids: getattr(model, sys.argv[1])({"source_ids": ids, "target_ids": ids}, ids)
 step(ids[:1])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 step(ids)
@@ -184,5 +268,6 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / (id
 """
 
 
-def test_memory_of_a_step_is_less_than_its_logits_would_take(run_python):
-    assert float(run_python(MEMORY_CODE).split()[-1]) < 0.8
+@pytest.mark.parametrize("step", ["train_on_batch", "test_on_batch"])
+def test_memory_of_a_step_is_less_than_its_logits_would_take(run_python, step):
+    assert float(run_python(MEMORY_CODE, step).split()[-1]) < 0.8

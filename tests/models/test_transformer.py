@@ -306,8 +306,8 @@ def test_batches_of_new_lengths_trace_training_a_handful_of_times():
     ids = tf.TensorSpec((None, None), "int32")
     dataset = tf.data.Dataset.from_generator(batches, output_signature=({"source_ids": ids, "target_ids": ids}, ids))
     model, traces = compiled(small()), []
-    train_step = model.train_step
-    model.train_step = lambda data: traces.append(1) or train_step(data)
+    call = model.call
+    model.call = lambda *args, **kwargs: traces.append(1) or call(*args, **kwargs)
     model.fit(dataset, verbose=0)
     assert 1 <= len(traces) <= 2
 

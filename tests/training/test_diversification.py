@@ -1,12 +1,13 @@
 """Data diversification, through the command line on a slice of the phrasebook."""
 
 import json
+import shutil
 
 import pytest
 
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
-from keras_transformer.training.diversification import backward_recipe, forward_recipe
+from keras_transformer.training.diversification import backward_recipe, diversified_corpora, forward_recipe
 from keras_transformer.training.recipe import load_recipe
 from tests.training.runs import write_recipe
 
@@ -52,7 +53,7 @@ def test_model_learns_from_the_text_and_from_both_translations_of_it(run_folder)
     made = run_folder / "diversification"
     assert [title.split()[:2] for title in report["train"]][1:] == [
         [str(made / "source.txt"), str(made / "source_translated.txt")],
-        [str(made / "target_translated.txt"), str(made / "target.txt")],
+        [str(made / "target.txt"), str(made / "target_translated.txt")],
     ]
     assert [one["read"] for one in report["train"].values()] == [120, 120, 120]
 
@@ -72,8 +73,34 @@ def test_training_that_goes_on_trains_the_last_model_alone(run_folder, recipe, r
     assert {path: path.stat().st_mtime_ns for path in (run_folder / "diversification").rglob("*")} == before
 
 
+def test_what_a_killed_run_has_made_is_not_made_again(run_folder, recipe, tmp_path):
+    """Killed while it wrote the last text: all but that is as it was."""
+    folder = tmp_path / "diversification"
+    shutil.copytree(run_folder / "diversification", folder)
+    missing = folder / "target_translated.txt"
+    text = missing.read_bytes()
+    missing.unlink()
+    before, said = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}, []
+    forward, backward = diversified_corpora(load_recipe(recipe), folder, train=None, say=said.append)
+    assert said == [f"Diversification: translating {folder / 'target.txt'}"]
+    assert missing.read_bytes() == text
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert (forward.source, forward.target) == tuple(str(folder / f"source{end}.txt") for end in ("", "_translated"))
+    assert (backward.source, backward.target, backward.swap) == (str(folder / "target.txt"), str(missing), True)
+
+
+def test_texts_of_a_finished_training_may_be_deleted(run_folder, recipe, tmp_path):
+    from keras_transformer.training import Run
+
+    copy = tmp_path / "run"
+    shutil.copytree(run_folder, copy, ignore=shutil.ignore_patterns("diversification"))
+    epochs = json.loads((copy / "scores.json").read_text(encoding="utf-8"))["epochs"] + 1
+    Run(load_recipe(recipe, {"data.diversify": True, "training.epochs": epochs}), copy).train()
+    assert not (copy / "diversification").exists()
+
+
 def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
-    asked = load_recipe(recipe, {"data.diversify": True, "training.init_from": "another"})
+    asked = load_recipe(recipe, {"data.diversify": True})
     forward, backward = forward_recipe(asked), backward_recipe(asked)
     plain = load_recipe(recipe)
     assert forward == plain.model_copy(update={"data": plain.data.model_copy(update={"test": []})})
@@ -84,12 +111,21 @@ def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
 
 
 def test_what_is_missing_is_told_before_anything_is_trained(recipe, tmp_path, run_anything):
-    options = ("--set", "data.diversify=true", "--set", "data.test=[{source: none.zh, target: none.en}]")
-    status, _, error = run_anything("train", recipe, "--to", tmp_path / "run", *options)
-    assert (status, (tmp_path / "run" / "diversification").exists()) == (2, False)
-    assert "none.zh" in error
+    for option, named in (("test=[{source: none.zh, target: none.en}]", "none.zh"), ("source_language=xx", "'xx'")):
+        options = ("--set", "data.diversify=true", "--set", f"data.{option}")
+        status, _, error = run_anything("train", recipe, "--to", tmp_path / named, *options)
+        assert (status, (tmp_path / named / "diversification").exists()) == (2, False)
+        assert named in error
 
 
-def test_diversification_on_several_machines_is_refused(recipe):
-    with pytest.raises(ValueError, match="not possible on several machines. Received: data.diversify=True"):
-        load_recipe(recipe, {"data.diversify": True, "training.distribution": "multi_worker"})
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training.distribution": "multi_worker"}, "not possible on several machines. Received: data.diversify=True"),
+        ({"training.init_from": "runs/general"}, "which training.init_from is not. Received: data.diversify=True"),
+    ],
+    ids=str,
+)
+def test_what_does_not_go_with_diversification_is_refused(recipe, options, message):
+    with pytest.raises(ValueError, match=message):
+        load_recipe(recipe, {"data.diversify": True, **options})
