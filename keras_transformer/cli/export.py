@@ -41,8 +41,8 @@ def export(
     max_source_length: Annotated[int, typer.Option(help="Most tokens of a source line.")] = 1024,
     max_length: Annotated[int, typer.Option(help="Most tokens of a translation.")] = 1024,
     cells: Annotated[
-        int | None, typer.Option(help="Hypotheses times positions computed at a time; for less memory, fewer.")
-    ] = None,
+        int, typer.Option(help="Hypotheses times positions computed at a time; memory grows with it.")
+    ] = 65536,
     xla_buckets: Annotated[
         str,
         typer.Option(help="Lengths of sources to compile searches for, as GPUs like it: 32,64,128. None by default."),

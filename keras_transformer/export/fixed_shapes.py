@@ -24,10 +24,15 @@ class FixedShapes:
         limits: What a request may ask for; its `max_beam_size` is the width of every beam.
         buckets: Lengths of sources, ascending. Translations have 50 tokens more, and behind the longest sources as many
             as the limits allow.
+
+    Attributes:
+        cells: Hypotheses times positions of a batch: of those of the limits a quarter, for a single text waits for all
+            of its batch.
     """
 
     def __init__(self, ensemble: Ensemble, limits: ServingLimits, buckets: Sequence[int]):
         self._ensemble, self._limits = ensemble, limits
+        self.cells = max(limits.cells // 4, 1)
         most = ensemble.max_length or limits.max_length
         lengths = [min(bucket + MORE_TOKENS, most) for bucket in buckets[:-1]] + [most]
         self._shapes = list(zip(buckets, lengths, strict=True))
@@ -47,7 +52,7 @@ class FixedShapes:
         return tf.where(beam_size == 1, 1, self._limits.max_beam_size)
 
     def search(self, source_ids, options: RowOptions, width, bucket) -> Hypotheses:
-        """Searches for rows of one bucket and width; cells of `limits` hold them all."""
+        """Searches for rows of one bucket and width, which `cells` hold all."""
         rows, wanted = tf.shape(source_ids)[0], tf.reduce_max(options.n_best)
 
         def branch(number):
@@ -63,7 +68,7 @@ class FixedShapes:
 
     def _run(self, number, width, source_ids, options):
         source_length, length = self._shapes[number]
-        rows = max(self._limits.cells // (width * (source_length + length)), 1)
+        rows = max(self.cells // (width * (source_length + length)), 1)
         shapes = {name: [rows] for name in options.of_rows()} | {"prefix_ids": [rows, length]}
         filled = {name: _padded(getattr(options, name), shape, _FILL.get(name, 0)) for name, shape in shapes.items()}
         fixed = options._replace(**filled)

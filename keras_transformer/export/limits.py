@@ -22,7 +22,7 @@ class ServingLimits:
         max_length: Tokens of a translation, eos counted.
         cells: Hypotheses times positions (of source and target) that are computed at a time. More is faster, as long as
             memory lasts and requests have the texts: keys and values take up to 8 times the depth times the width in
-            bytes for each, in float32. None for 65,536; for 16,384 with `xla_buckets`, whose batches are filled up.
+            bytes for each, in float32. With `xla_buckets` a quarter of it, since their batches are filled up.
 
     Raises:
         ValueError: If one is not a whole number of at least 1, or above 10,000, which `cells` may be up to 2^30.
@@ -31,13 +31,11 @@ class ServingLimits:
     max_beam_size: int = 16
     max_source_length: int = 1024
     max_length: int = 1024
-    cells: int | None = None
+    cells: int = 65_536
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value, most = getattr(self, field.name), _MOST_CELLS if field.name == "cells" else _MOST
-            if (field.name, value) == ("cells", None):
-                continue
             if check_positive(field.name, value) > most:
                 raise ValueError(f"`{field.name}` must be at most {most}. Received: {field.name}={value}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
 
 import tensorflow as tf
 
@@ -38,7 +37,7 @@ class RowSearch:
         shapes: FixedShapes | None = None,
     ):
         self._limits, self._shapes = limits, shapes
-        self._cells = cast(int, limits.cells)  # An export's limits are all known.
+        self._cells = shapes.cells if shapes else limits.cells
         self._greedy = searches.begin(SearchOptions(beam_size=1))
         self._beam = searches.begin(SearchOptions(beam_size=2))
         self._fixed = search.rows([0], [[]], vocabulary_size)

@@ -103,9 +103,7 @@ def _checked_options(options):
 
 
 def _limits(limits, models, xla_buckets):
-    """The limits, of which none is None: no more than the models have positions; with fixed shapes no source is longer
-    than the longest of them.
-    """
+    """No more than the models have positions; with fixed shapes no source is longer than the longest of them."""
     positions = [model.config.max_length for model in models if model.config.max_length]
     longest = {name: min([getattr(limits, name), *positions]) for name in ("max_source_length", "max_length")}
     if xla_buckets:
@@ -114,7 +112,7 @@ def _limits(limits, models, xla_buckets):
             most = longest["max_source_length"]
             raise ValueError(f"`xla_buckets` must ascend to at most {most}. Received: {xla_buckets=}")
         longest["max_source_length"] = buckets[-1]
-    return dataclasses.replace(limits, cells=limits.cells or (16_384 if xla_buckets else 65_536), **longest)
+    return dataclasses.replace(limits, **longest)
 
 
 def _as_dtype(model, dtype):

@@ -36,7 +36,11 @@ def expected(hidden, kernel, labels, weights, smoothing):
     wanted = np.eye(len(kernel))[labels] * (1 - smoothing) + smoothing / len(kernel)
     loss = (weights * -(wanted * np.log(probabilities)).sum(axis=1)).sum()
     of_logits = weights[:, None] * (probabilities - wanted)
-    figures = logits[np.arange(len(labels)), labels], logits.max(axis=1), np.log(np.exp(logits).sum(axis=1)) - logits.max(axis=1)
+    figures = (
+        logits[np.arange(len(labels)), labels],
+        logits.max(axis=1),
+        np.log(np.exp(logits).sum(axis=1)) - logits.max(axis=1),
+    )
     return loss, of_logits @ kernel, of_logits.T @ hidden, figures
 
 

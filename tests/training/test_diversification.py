@@ -111,7 +111,10 @@ def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
 
 
 def test_what_is_missing_is_told_before_anything_is_trained(recipe, tmp_path, run_anything):
-    for option, named in (("test=[{source: none.zh, target: none.en}]", "none.zh"), ("source_language=xx", "'xx'")):
+    for option, named in (
+        ("test=[{source: none.zh, target: none.en}]", "none.zh"),
+        ("source_language=Chinese", "'Chinese'"),
+    ):
         options = ("--set", "data.diversify=true", "--set", f"data.{option}")
         status, _, error = run_anything("train", recipe, "--to", tmp_path / named, *options)
         assert (status, (tmp_path / named / "diversification").exists()) == (2, False)
