@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from keras_transformer.losses import TokenFigures
 
-# Rows of a chunk, at least so many times D: the wider the model, the more it costs to add a chunk's part to dK.
-_ROWS, _ROWS_ON_GPU, _ROWS_PER_WIDTH = 512, 2048, 2
+# Logits of a chunk, about; its rows are at least so many times D, since its part of dK must be added to the others'.
+_CELLS, _CELLS_ON_GPU, _ROWS_PER_WIDTH = 2**23, 2**26, 2
 
 
 def projected_crossentropy(
@@ -45,16 +45,14 @@ def projected_crossentropy(
         # A tape outside of a graph would keep all that it sees made of what it watches.
         hidden, kernel = tf.stop_gradient(hidden), tf.stop_gradient(kernel)
         mean, wide = tf.cast(tf.reduce_mean(kernel, axis=0), tf.float32), tf.cast(hidden, tf.float32)
-        figures, *first_terms = _in_chunks(hidden, kernel, labels, weights, smoothing if training else None)
+        figures, *gradients = _in_chunks(hidden, kernel, labels, weights, smoothing if training else None)
         label_logit, maximum, log_total = tf.unstack(figures, axis=1)
         # Differences first: logits that share a large offset would lose their digits in a sum with it.
         losses = log_total - (1.0 - smoothing) * (label_logit - maximum)
         losses -= smoothing * (tf.linalg.matvec(wide, mean) - maximum)
 
         def gradient(upstream, *_):
-            weighted = weights[:, None] * wide
-            for_kernel = first_terms[0] - (smoothing / size) * tf.reduce_sum(weighted, axis=0)
-            for_hidden = first_terms[1] - (smoothing * weights[:, None]) * mean
+            for_kernel, for_hidden = gradients[0], gradients[1] - (smoothing * weights[:, None]) * mean
             return tf.cast(upstream * for_hidden, hidden.dtype), tf.cast(upstream * for_kernel, kernel.dtype)
 
         # Not NaN times 0, where a label of padding met an infinite logit.
@@ -67,14 +65,16 @@ def projected_crossentropy(
 
 
 def _in_chunks(hidden, kernel, labels, weights, smoothing):
-    """What needs the logits: the figures, [N,3]; with a smoothing the first terms of dK, [V,D], and dh, [N,D], too."""
+    """What needs the logits: the figures, [N,3]; with a smoothing dK, [V,D], and the first term of dh, [N,D], too."""
     size, width = kernel.shape
     narrow = tf.cast(kernel, hidden.dtype)
     count = hidden.shape[0] or tf.shape(hidden)[0]
-    rows = max(_ROWS_ON_GPU if tf.config.list_physical_devices("GPU") else _ROWS, _ROWS_PER_WIDTH * width)
+    cells = _CELLS_ON_GPU if tf.config.list_physical_devices("GPU") else _CELLS
+    rows = max(cells // size, _ROWS_PER_WIDTH * width)
     chunks = (max if isinstance(count, int) else tf.maximum)(-(-count // rows), 1)
     rows = -(-count // chunks)  # So the last one is hardly shorter: all have one shape, as XLA wants it.
     missing = chunks * rows - count
+    uniform = (smoothing or 0.0) / size * tf.reduce_sum(weights[:, None] * tf.cast(hidden, tf.float32), axis=0)
     hidden = tf.reshape(tf.pad(hidden, [[0, missing], [0, 0]]), [chunks, rows, width])
     labels, weights = (tf.reshape(tf.pad(part, [[0, missing]]), [chunks, rows]) for part in (labels, weights))
 
@@ -89,10 +89,10 @@ def _in_chunks(hidden, kernel, labels, weights, smoothing):
     def step(i, all_figures, *gradients):
         figures, exponentials, total = figures_of(i)
         if gradients:
-            gradients = _first_terms(i, exponentials, total, *gradients)
+            gradients = more_gradients(i, exponentials, total, *gradients)
         return i + 1, all_figures.write(i, figures), *gradients
 
-    def _first_terms(i, exponentials, total, kernel_gradient, hidden_gradients):
+    def more_gradients(i, exponentials, total, kernel_gradient, hidden_gradients):
         # In float32, before products of few digits: their difference would have none left.
         places = tf.stack([tf.range(rows), labels[i]], axis=1)
         exponentials = tf.tensor_scatter_nd_sub(exponentials, places, (1.0 - smoothing) * total[:, 0])
@@ -105,7 +105,9 @@ def _in_chunks(hidden, kernel, labels, weights, smoothing):
     def array(columns):
         return tf.TensorArray(tf.float32, chunks, element_shape=[None, columns])
 
-    variables = (0, array(3)) if smoothing is None else (0, array(3), tf.zeros([size, width]), array(width))
+    variables = (0, array(3))
+    if smoothing is not None:
+        variables += (tf.zeros([size, 1]) - uniform, array(width))
     results = tf.while_loop(lambda i, *_: i < chunks, step, variables, parallel_iterations=1, maximum_iterations=chunks)
     return [
         tf.reshape(part.stack(), [-1, part.element_shape[-1]])[:count] if isinstance(part, tf.TensorArray) else part

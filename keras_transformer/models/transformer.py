@@ -104,7 +104,7 @@ class Transformer(keras.Model):
         `jit_compile=True` where batches have few shapes.
 
         Under TensorFlow, steps with a `MaskedCrossentropy` and no metrics but `MaskedAccuracy` and `Perplexity` make
-        no logits [B,T,V], but those of some hundred tokens at a time, or on a GPU some thousand. They do make them with
+        no logits [B,T,V], but those of a chunk of tokens at a time. They do make them with
         R-Drop, weighted metrics or losses, in float16, and where something is overridden that is handed logits.
 
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all

@@ -57,7 +57,7 @@ def loss_and_gradients(hidden, kernel, labels, weights, smoothing, upstream=1.0)
 @pytest.mark.parametrize("rows", [1, 4, 100])
 @pytest.mark.parametrize("graph", ["eager", "graph", "xla"])
 def test_loss_gradients_and_figures_are_those_of_the_definition(tokens, monkeypatch, smoothing, rows, graph):
-    monkeypatch.setattr(projected_loss, "_ROWS", rows)
+    monkeypatch.setattr(projected_loss, "_CELLS", rows * V)
     monkeypatch.setattr(projected_loss, "_ROWS_PER_WIDTH", 0)
     function = loss_and_gradients
     if graph != "eager":

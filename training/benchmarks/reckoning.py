@@ -16,7 +16,7 @@ from training_peers import operations_per_token
 BATCH, UPDATES = 25_000, {"base": 100_000, "big": 300_000}
 PAPER_HOURS = {"base": 12.0, "big": 84.0}  # On 8 P100: 12 hours, 3.5 days.
 PAPER_SECONDS, PAPER_GPUS, PAPER_OPERATIONS = {"base": 0.4, "big": 1.0}, 8, 9.5e12  # Of a step; of a P100 (table 2).
-CHUNK = 2_048  # Tokens whose logits a GPU has at a time, as `models/projected_loss.py` has them.
+CHUNK = 2**26  # Logits that a GPU has at a time, as `models/projected_loss.py` has them.
 VOCABULARY, LENGTH = 37_000, 28  # Joint BPE of WMT14 English-German, and about the mean length of its sentences.
 # Bytes for each parameter in mixed precision: float32 weight, its gradient, and Adam's two moments.
 STATE_BYTES = 16
@@ -83,7 +83,7 @@ def activation_bytes(size: str, tokens: int) -> int:
     attention = 6 * width + 2 * config.num_heads * LENGTH
     block = attention + 2 * inner + 4 * width
     layers = config.encoder_layers * block + config.decoder_layers * (block + attention + 2 * width)
-    return 2 * layers * tokens + 12 * VOCABULARY * min(tokens, CHUNK)
+    return 2 * layers * tokens + 12 * min(tokens * VOCABULARY, CHUNK)
 
 
 def step(size: str, gpus: int, batch: int, machine: Machine) -> dict[str, float]:
