@@ -64,10 +64,6 @@ class Data(_Section):
         0.0, ge=0, le=1, description="Share of training pairs that are added in upper or title case, for such input."
     )
     drop_duplicates: bool = Field(True, description="Whether to leave out pairs that stood earlier in their corpus.")
-    diversify: bool = Field(
-        False,
-        description="Whether to train a model of each direction first, and to add their translations of the text.",
-    )
 
 
 class TokenizerOptions(_Section):
@@ -155,16 +151,6 @@ class Recipe(_Section):
     @pydantic.model_validator(mode="after")
     def _fits(self):
         self.transformer_config(self.tokenizer.vocabulary_size, self.tokenizer.vocabulary_size)
-        if self.data.diversify and self.training.distribution == "multi_worker":
-            raise ValueError(
-                "data.diversify trains three models in one process, one after the other, which is not possible on "
-                "several machines. Received: data.diversify=True, training.distribution='multi_worker'"
-            )
-        if self.data.diversify and self.training.init_from:
-            raise ValueError(
-                "data.diversify trains three models from the beginning, which training.init_from is not. "
-                f"Received: data.diversify=True, training.init_from={self.training.init_from!r}"
-            )
         return self
 
     def transformer_config(self, source_size: int, target_size: int) -> TransformerConfig:

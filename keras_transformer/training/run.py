@@ -24,14 +24,12 @@ from keras_transformer.checkpoints import (
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import Translator
-from keras_transformer.evaluate import score_translations
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.devices import parallel_parts_of, strategy_of
-from keras_transformer.training.diversification import diversified_corpora
 from keras_transformer.training.folder import open_run_folder, trim_history
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe
@@ -47,7 +45,7 @@ class Run:
         recipe: A `Recipe`.
         folder: The run folder. It will hold `recipe.yaml`, `tokenizer.model`, `data_report.json`, `data/`, `logs/` for
             TensorBoard, `history.csv`, `checkpoints/`, `backup/`, and at the end the best model (`config.json`,
-            `model.weights.h5`) with its `scores.json`; with `data.diversify` first of all `diversification/`.
+            `model.weights.h5`) with its `scores.json`.
         data: Folder with local copies of public data sets; None to download them.
 
     Raises:
@@ -62,7 +60,6 @@ class Run:
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
-        self._tokenized = self.folder / "data" / f"worker-{self._worker}"
         open_run_folder(self.folder, recipe, write=self._worker == 0)
 
     def train(self) -> dict[str, Any]:
@@ -75,10 +72,9 @@ class Run:
         if self._finished():
             self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
             return read_json(self.folder / "scores.json")
-        more = self._diversify()
         keras.utils.set_random_seed(training.seed)
         keras.config.set_dtype_policy(training.precision)
-        train, validation, validation_pairs = self._read_data(more)
+        train, validation, validation_pairs = self._read_data()
         with self._strategy.scope():
             steps = training.steps_per_epoch or train.steps_per_epoch
             model = self._make_model(steps)
@@ -107,34 +103,18 @@ class Run:
             self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
         return self._finish(model.config, validation_pairs) if self._worker == 0 else {}
 
-    def _diversify(self):
-        """The corpora that two other models make of the text, where the recipe wants them."""
-        data = self.recipe.data
-        if not data.diversify or self._tokenized.exists():
-            return []
-        # What is missing or does not fit is better told now than after hours.
-        self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
-        for corpora in (data.validation, data.test):
-            RecipeCorpora(corpora, data, self._data)
-        for language in (data.source_language, data.target_language):
-            score_translations(hypotheses=["-"], references=["-"], target_language=language)
-
-        def train(recipe, folder):
-            Run(recipe, folder, self._data).train()
-
-        return diversified_corpora(self.recipe, self.folder / "diversification", train, self._data, self._say)
-
-    def _read_data(self, more):
+    def _read_data(self):
         options, data = self.recipe.training, self.recipe.data
+        corpora = RecipeCorpora(data.train, data, self._data)
         validation_corpora = RecipeCorpora(data.validation, data, self._data)
         validation_pairs = list(validation_corpora)
-        self._tokenizers = self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
-        corpora = RecipeCorpora([*data.train, *more], data, self._data)
-        if self._tokenized.exists():
-            corpus = TokenizedCorpus.from_folder(self._tokenized)
+        self._tokenizers = self._make_tokenizers(corpora)
+        folder = self.folder / "data" / f"worker-{self._worker}"
+        if folder.exists():
+            corpus = TokenizedCorpus.from_folder(folder)
         else:
             pairs = with_case_variants(corpora, data.case_augmentation)
-            corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, self._tokenized)
+            corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, folder)
             for title, report in [*corpora.reports.items(), *validation_corpora.reports.items()]:
                 self._say(f"{title}: {report}")
             if corpus.left_out:
