@@ -105,7 +105,7 @@ def _in_chunks(hidden, kernel, labels, weights, smoothing):
     def array(columns):
         return tf.TensorArray(tf.float32, chunks, element_shape=[None, columns])
 
-    variables = (0, array(3))
+    variables: tuple = (0, array(3))
     if smoothing is not None:
         variables += (tf.zeros([size, 1]) - uniform, array(width))
     results = tf.while_loop(lambda i, *_: i < chunks, step, variables, parallel_iterations=1, maximum_iterations=chunks)
