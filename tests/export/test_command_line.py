@@ -63,6 +63,7 @@ def test_export_for_ctranslate2(run_anything, preset, tmp_path):
         (["--xla-buckets", "32;64"], "--xla-buckets takes whole numbers with commas between. Received: 32;64"),
         (["--dtype", "int8"], "`dtype` must be one of 'float32', 'bfloat16', 'float16'"),
         (["--dtype", "float16"], "A folder without a recipe needs the target language"),
+        (["--cells", "0"], "`cells` must be a whole number of at least 1"),
         (["--max-beam-size", "0"], "`max_beam_size` must be a whole number of at least 1"),
         (["--beam-size", "64"], "`beam_size` must be at most the export's `max_beam_size`, 16"),
         (["--max-beam-size", "99999999999"], "`max_beam_size` must be at most 10000"),
