@@ -342,8 +342,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
 def test_smoothing_needs_at_most_one_more_buffer_of_logits_than_the_stock_loss_without(run_python):
     """F13: peak memory of forward and backward pass, vocabulary 32,000, 4,096 tokens."""
     logits_size = 4096 * 32000 * 4
-    # oneDNN has an allocator of its own, whose pools are no buffers: they took 17 MB beside the one and 50 beside the
-    # other, where TensorFlow's own takes 2 beside each.
+    # With oneDNN, which TensorFlow turns on by itself on some processors, 17 MB were taken beside the one and 50 beside
+    # the other, less than a tenth of a buffer; without it 2 beside each.
     run = functools.partial(run_python, MEMORY_CODE, TF_ENABLE_ONEDNN_OPTS="0")
     plain, smoothed = (int(run(kind).split()[-1]) for kind in ("plain", "smoothed"))
     assert plain >= logits_size  # The gradient alone: the peak was not before the step.

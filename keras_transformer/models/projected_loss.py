@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras_transformer.losses import TokenFigures
 
 # Logits of a chunk, about; its rows are at least so many times D, since its part of dK must be added to the others'.
-_CELLS, _CELLS_ON_GPU, _ROWS_PER_WIDTH = 2**23, 2**26, 2
+_CELLS, CELLS_ON_GPU, _ROWS_PER_WIDTH = 2**23, 2**26, 2
 
 
 def projected_crossentropy(
@@ -69,7 +69,7 @@ def _in_chunks(hidden, kernel, labels, weights, smoothing):
     size, width = kernel.shape
     narrow = tf.cast(kernel, hidden.dtype)
     count = hidden.shape[0] or tf.shape(hidden)[0]
-    cells = _CELLS_ON_GPU if tf.config.list_physical_devices("GPU") else _CELLS
+    cells = CELLS_ON_GPU if tf.config.list_physical_devices("GPU") else _CELLS
     rows = max(cells // size, _ROWS_PER_WIDTH * width)
     chunks = (max if isinstance(count, int) else tf.maximum)(-(-count // rows), 1)
     rows = -(-count // chunks)  # So the last one is hardly shorter: all have one shape, as XLA wants it.

@@ -70,7 +70,7 @@ def needs_no_logits(model) -> bool:
     if type(loss) is not MaskedCrossentropy or model._r_drop or model._compile_loss._user_loss_weights is not None:
         return False
     if metrics is not None:
-        each = keras.tree.flatten([metrics._user_metrics or [], metrics._user_weighted_metrics or []])
+        each = keras.tree.flatten(metrics._user_metrics or [])
         if metrics._user_weighted_metrics or any(type(one) not in (MaskedAccuracy, Perplexity) for one in each):
             return False
         if any(one.ignore_class != loss.ignore_class for one in each):

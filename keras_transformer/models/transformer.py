@@ -104,8 +104,8 @@ class Transformer(keras.Model):
         `jit_compile=True` where batches have few shapes.
 
         Under TensorFlow, steps with a `MaskedCrossentropy` and no metrics but `MaskedAccuracy` and `Perplexity` make
-        no logits [B,T,V], but those of a chunk of tokens at a time. They do make them with
-        R-Drop, weighted metrics or losses, in float16, and where something is overridden that is handed logits.
+        no logits [B,T,V], but those of a chunk of tokens at a time. They do make them with R-Drop, weighted metrics or
+        losses, in float16, and where something is overridden that is handed logits.
 
         With a `MaskedCrossentropy` the loss that `fit` and `evaluate` report is the mean over the tokens of all
         batches, however sentences fell into batches; and with an optimizer that accumulates gradients, an update is the

@@ -16,7 +16,6 @@ from training_peers import operations_per_token
 BATCH, UPDATES = 25_000, {"base": 100_000, "big": 300_000}
 PAPER_HOURS = {"base": 12.0, "big": 84.0}  # On 8 P100: 12 hours, 3.5 days.
 PAPER_SECONDS, PAPER_GPUS, PAPER_OPERATIONS = {"base": 0.4, "big": 1.0}, 8, 9.5e12  # Of a step; of a P100 (table 2).
-CHUNK = 2**26  # Logits that a GPU has at a time, as `models/projected_loss.py` has them.
 VOCABULARY, LENGTH = 37_000, 28  # Joint BPE of WMT14 English-German, and about the mean length of its sentences.
 # Bytes for each parameter in mixed precision: float32 weight, its gradient, and Adam's two moments.
 STATE_BYTES = 16
@@ -77,13 +76,14 @@ def activation_bytes(size: str, tokens: int) -> int:
     their exponentials 12 bytes each.
     """
     from keras_transformer.models import TransformerConfig
+    from keras_transformer.models.projected_loss import CELLS_ON_GPU
 
     config = TransformerConfig.from_preset(size, VOCABULARY)
     width, inner = config.model_dim, config.intermediate_dim
     attention = 6 * width + 2 * config.num_heads * LENGTH
     block = attention + 2 * inner + 4 * width
     layers = config.encoder_layers * block + config.decoder_layers * (block + attention + 2 * width)
-    return 2 * layers * tokens + 12 * min(tokens * VOCABULARY, CHUNK)
+    return 2 * layers * tokens + 12 * min(tokens * VOCABULARY, CELLS_ON_GPU)
 
 
 def step(size: str, gpus: int, batch: int, machine: Machine) -> dict[str, float]:
