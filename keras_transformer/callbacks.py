@@ -22,7 +22,8 @@ class TranslationScores(keras.callbacks.Callback):
     """Translates a validation set during training and adds its BLEU and chrF to the logs of the epoch.
 
     They are `val_bleu` and `val_chrf`, in percent, of sacreBLEU, whose signature is printed once: monitor them with
-    Keras' `ModelCheckpoint` or `EarlyStopping`, behind this callback in the list and with `mode="max"`.
+    Keras' `ModelCheckpoint` or `EarlyStopping`, behind this callback in the list and with `mode="max"`. They ignore the
+    case where the model writes lower case, which the signature says.
 
     Args:
         translator: A `Translator` of the model in training.
@@ -71,6 +72,7 @@ class TranslationScores(keras.callbacks.Callback):
             references=self._references,
             target_language=self._target_language,
             metrics=("bleu", "chrf"),
+            lowercase=self._translator.lowers_case,
         )
 
 

@@ -61,6 +61,7 @@ def score_translations(
     references: Sequence[str],
     target_language: str,
     metrics: Sequence[str] = _METRICS,
+    lowercase: bool = False,
 ) -> dict[str, Score]:
     """BLEU, chrF and TER of a corpus of translations, those of the `sacrebleu` command line.
 
@@ -76,6 +77,8 @@ def score_translations(
         references: The reference translations; reference i belongs to hypothesis i.
         target_language: Code of the language of both, such as `"de"`, `"zh-CN"`, `"zh_Hans"` or `"jpn"`.
         metrics: Which scores to compute, of `"bleu"`, `"chrf"` and `"ter"`.
+        lowercase: Whether BLEU and chrF ignore the case, for models that write lower case; the signature says so. TER
+            ignores it always.
 
     Returns:
         The scores by the names in `metrics`, in their order.
@@ -109,7 +112,10 @@ def score_translations(
     library = _imported("sacrebleu.metrics")
     scores = {}
     for name in names:
-        metric = _bleu(language) if name == "bleu" else library.CHRF() if name == "chrf" else library.TER()
+        if name == "bleu":
+            metric = _bleu(language, lowercase)
+        else:
+            metric = library.CHRF(lowercase=lowercase) if name == "chrf" else library.TER()
         result = metric.corpus_score(hypotheses, [references])
         scores[name] = Score(result.name, float(result.score), str(metric.get_signature()))
     return scores
@@ -193,10 +199,11 @@ def _moses(language):
     return tokenize
 
 
-def _bleu(language):
+def _bleu(language, lowercase):
     """BLEU of sacreBLEU, with the tokenizer for the language."""
+    tokenizer = _BLEU_TOKENIZERS.get(language, "13a")
     try:
-        return _imported("sacrebleu.metrics").BLEU(tokenize=_BLEU_TOKENIZERS.get(language, "13a"))
+        return _imported("sacrebleu.metrics").BLEU(lowercase=lowercase, tokenize=tokenizer)
     except RuntimeError:  # How sacreBLEU says that MeCab or its dictionary is missing.
         extra = f"`pip install 'sacrebleu[{language}]'`"
         raise ImportError(

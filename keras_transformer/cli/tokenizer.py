@@ -24,7 +24,7 @@ def train(
     model_type: Annotated[str, typer.Option(help="bpe or unigram.")] = "bpe",
     character_coverage: Annotated[float, typer.Option(help="Share of characters that get a token.")] = 1.0,
     normalization: Annotated[
-        str, typer.Option(help="identity keeps text as written; or nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf.")
+        str, typer.Option(help="identity keeps text as written; or lower, nfkc, nmt_nfkc, nfkc_cf, nmt_nfkc_cf.")
     ] = "identity",
 ):
     """Train a SentencePiece tokenizer on text files.

@@ -81,6 +81,11 @@ class Translator:
 
         return cls(*load_preset(folder, dtype))
 
+    @property
+    def lowers_case(self) -> bool:
+        """Whether translations are lower-cased, as the target tokenizer makes them."""
+        return self._target.lowers_case
+
     def save_to_preset(self, folder: str | os.PathLike) -> None:
         """Writes model and tokenizers to a folder, which is made if need be.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import logging
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ from keras_transformer.text.libraries import sentencepiece
 _LOGGER = logging.getLogger(__name__)
 _IDS: dict[str, Any] = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3}
 _MODEL_TYPES = ("unigram", "bpe")
-_NORMALIZATIONS = ("identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
+_NORMALIZATIONS = ("identity", "lower", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf")
 
 
 class Tokenizer(tf.Module):
@@ -78,8 +81,10 @@ class Tokenizer(tf.Module):
             vocabulary_size: V, counting the 4 special tokens and the 256 bytes.
             model_type: `"unigram"` (Kudo, 2018) or `"bpe"` (Sennrich et al., 2016).
             character_coverage: Share of the text's characters that get a token of their own before byte fallback.
-            normalization: A rule of SentencePiece. `"identity"` keeps every character as written, `，` and `？` too;
-                the `nfkc` rules replace them, and the `cf` ones lower the case: of translations as well.
+            normalization: What becomes of the text first. `"identity"` keeps every character as written, `，` and `？`
+                too; `"lower"` makes each letter lower case and keeps the rest. The others are rules of SentencePiece:
+                the `nfkc` ones replace characters by plain ones, and those with `cf` fold the case, which makes `ss` of
+                `ß`. What changes the input changes translations as well: a model that learnt lower case writes it.
             max_sentence_bytes: Longer sentences are left out, and counted in a warning of this module's logger.
 
         Raises:
@@ -94,18 +99,19 @@ class Tokenizer(tf.Module):
             raise ValueError(f"`character_coverage` must be a number from 0 to 1. Received: {character_coverage=}")
         corpus, model = _Corpus(sentences, max_sentence_bytes), io.BytesIO()
         try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=iter(corpus),
-                model_writer=model,
-                vocab_size=vocabulary_size,
-                model_type=model_type,
-                character_coverage=character_coverage,
-                normalization_rule_name=normalization,
-                byte_fallback=True,
-                max_sentence_length=max_sentence_bytes,
-                minloglevel=2,
-                **_IDS,
-            )
+            with _normalization_options(normalization) as normalization_options:
+                sentencepiece.SentencePieceTrainer.train(
+                    sentence_iterator=iter(corpus),
+                    model_writer=model,
+                    vocab_size=vocabulary_size,
+                    model_type=model_type,
+                    character_coverage=character_coverage,
+                    **normalization_options,
+                    byte_fallback=True,
+                    max_sentence_length=max_sentence_bytes,
+                    minloglevel=2,
+                    **_IDS,
+                )
         except RuntimeError as error:
             corpus.check()
             reason = re.sub(r"^.*\)\] ", "", str(error).strip())  # Without the place in SentencePiece's own source.
@@ -146,6 +152,11 @@ class Tokenizer(tf.Module):
     def checksum(self) -> str:
         """SHA-256 of the model, in hexadecimal: equal for equal tokenizers only."""
         return hashlib.sha256(self.model).hexdigest()
+
+    @property
+    def lowers_case(self) -> bool:
+        """Whether its text is lower-cased, so that case says nothing about a translation."""
+        return self.decode(self.encode("A")) == "a"
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without bos and eos, in Python."""
@@ -214,6 +225,21 @@ class Tokenizer(tf.Module):
             text = _without_lone_surrogates(text)
             samples.append(self._processor.encode(text, enable_sampling=True, nbest_size=-1, alpha=alpha))
         return samples
+
+
+@contextlib.contextmanager
+def _normalization_options(normalization) -> Iterator[dict[str, str]]:
+    """SentencePiece's options for a normalisation, while it trains: it reads rules of others from a file only."""
+    if normalization != "lower":
+        yield {"normalization_rule_name": normalization}
+        return
+    letters = (chr(code) for code in range(sys.maxunicode + 1))
+    rules = {letter: letter.lower() for letter in letters if letter != letter.lower()}
+    lines = ("\t".join(" ".join(f"{ord(char):X}" for char in text) for text in rule) for rule in rules.items())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "lower.tsv"
+        path.write_text("\n".join(lines) + "\n", encoding="ascii")
+        yield {"normalization_rule_tsv": str(path)}
 
 
 class _Corpus:

@@ -73,8 +73,8 @@ class TokenizerOptions(_Section):
     model_type: Literal["bpe", "unigram"] = Field("bpe", description="Kind of subwords.")
     shared: bool = Field(True, description="One tokenizer for both languages, or one for each.")
     character_coverage: float = Field(1.0, gt=0, le=1, description="Share of characters that get a token.")
-    normalization: Literal["identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf"] = Field(
-        "identity", description="What becomes of the text first; identity keeps it as written."
+    normalization: Literal["identity", "lower", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf"] = Field(
+        "identity", description="What becomes of the text first; identity keeps it as written, lower lowers its case."
     )
     max_sentences: int = Field(2_000_000, ge=1, description="The tokenizer learns from this many pairs at most.")
 

@@ -17,6 +17,8 @@ def score_model(
 ) -> dict[str, Score]:
     """BLEU, chrF and TER of translations; where words have spaces, the tokenised lower-cased BLEU of papers too.
 
+    All of them ignore the case where the model writes lower case.
+
     Args:
         translator: A `Translator`.
         pairs: Pairs of texts, source and reference.
@@ -28,11 +30,10 @@ def score_model(
     """
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     translations = [one.text for one in translator.translate(sources, **{"beam_size": 1, **options})]
-    scores = score_translations(hypotheses=translations, references=references, target_language=target_language)
+    sides: dict = {"hypotheses": translations, "references": references, "target_language": target_language}
+    scores = score_translations(**sides, lowercase=translator.lowers_case)
     if has_spaces(target_language):
-        scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(
-            hypotheses=translations, references=references, target_language=target_language
-        )
+        scores["lowercased_tokenized_bleu"] = lowercased_tokenized_bleu(**sides)
     return scores
 
 
