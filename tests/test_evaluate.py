@@ -41,11 +41,16 @@ def by_command_line(tmp_path, hypotheses, references, *options):
 
 @pytest.mark.parametrize(
     ("language", "hypotheses", "references", "options"),
-    [("zh", CHINESE_HYPOTHESES, CHINESE, ["-tok", "zh"]), ("de", GERMAN_HYPOTHESES, GERMAN, [])],
+    [
+        ("zh", CHINESE_HYPOTHESES, CHINESE, ["-tok", "zh"]),
+        ("de", GERMAN_HYPOTHESES, GERMAN, []),
+        ("de", [line.lower() for line in GERMAN_HYPOTHESES], GERMAN, ["-lc", "--chrf-lowercase"]),
+    ],
 )
 def test_scores_and_signatures_are_those_of_the_command_line(tmp_path, language, hypotheses, references, options):
     expected = by_command_line(tmp_path, hypotheses, references, *options)
-    scores = score_translations(hypotheses=hypotheses, references=references, target_language=language)
+    sides = {"hypotheses": hypotheses, "references": references, "target_language": language}
+    scores = score_translations(**sides, lowercase="-lc" in options)
     assert [*scores] == ["bleu", "chrf", "ter"]
     for score in scores.values():
         command_line = expected.pop(score.name)

@@ -228,7 +228,7 @@ class Tokenizer(tf.Module):
 
 
 @contextlib.contextmanager
-def _normalization_options(normalization) -> Iterator[dict[str, str]]:
+def _normalization_options(normalization) -> Iterator[dict[str, Any]]:
     """SentencePiece's options for a normalisation, while it trains: it reads rules of others from a file only."""
     if normalization != "lower":
         yield {"normalization_rule_name": normalization}

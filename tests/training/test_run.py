@@ -95,6 +95,30 @@ def test_finished_run_is_not_trained_again_and_another_recipe_is_refused(finishe
     assert "another recipe" in error and "optimizer.warmup_steps" in error
 
 
+def test_run_that_lowers_the_case_is_scored_without_it(tmp_path, run_anything):
+    pairs = [("我爱水课", "I love easy courses"), ("我想喝水", "I would like water")]
+    recipe = write_recipe(
+        tmp_path,
+        pairs,
+        pairs,
+        tokenizer={"vocabulary_size": 290, "normalization": "lower"},
+        training={"epochs": 3, "batch_tokens": 64, "steps_per_epoch": 40, "average_last": 1, "translate_every": 3},
+        optimizer={"peak_learning_rate": 0.003, "warmup_steps": 10},
+    )
+    status, output, error = run_anything("train", recipe, "--to", tmp_path / "run")
+    assert status == 0, error
+    assert "case:mixed" not in output + error
+    sources, references = zip(*pairs, strict=True)
+    translations = [one.text for one in Translator.from_preset(tmp_path / "run").translate(sources, beam_size=1)]
+    assert any(translations) and translations == [text.lower() for text in translations]
+    sides = {"hypotheses": translations, "target_language": "en", "metrics": ["chrf"]}
+    expected = score_translations(**sides, references=[text.lower() for text in references])["chrf"]
+    assert expected.value > score_translations(**sides, references=references)["chrf"].value
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text(encoding="utf-8"))["test"]
+    assert scores["chrf"]["value"] == pytest.approx(expected.value)
+    assert all("|case:lc|" in score["signature"] for score in scores.values())
+
+
 def test_init_from_teaches_a_trained_model_new_sentences(finished, tmp_path, run_anything):
     _, folder, _ = finished
     new = [("他爱打水", "He loves to fetch water"), ("我想喝水果茶", "Fruit tea for me please")]
