@@ -76,16 +76,17 @@ class Attention:
 
 def joined(lines: Sequence[Sequence[Hypothesis]], ends: Sequence[str]) -> Translation:
     """The translation of a text from the hypotheses of its lines, and what stands between these."""
-    count = max(map(len, lines))
-    hypotheses = []
-    for k in range(count):
+    n_best = tuple(lines[0]) if len(lines) == 1 else tuple(_joined_hypotheses(lines, ends))
+    best = n_best[0]
+    return Translation(best.text, best.score, best.truncated, best.token_ids, n_best)
+
+
+def _joined_hypotheses(lines, ends):
+    for k in range(max(map(len, lines))):
         parts = [line[min(k, len(line) - 1)] for line in lines]
-        hypotheses.append(
-            Hypothesis(
-                join_lines([part.text for part in parts], ends),
-                sum(part.score for part in parts),
-                any(part.truncated for part in parts),
-                tuple(itertools.chain.from_iterable(part.token_ids for part in parts)),
-            )
+        yield Hypothesis(
+            join_lines([part.text for part in parts], ends),
+            sum(part.score for part in parts),
+            any(part.truncated for part in parts),
+            tuple(itertools.chain.from_iterable(part.token_ids for part in parts)),
         )
-    return Translation(**dataclasses.asdict(hypotheses[0]), n_best=tuple(hypotheses))

@@ -168,10 +168,10 @@ class Tokenizer(tf.Module):
         Raises:
             ValueError: If an id is not of the vocabulary.
         """
-        ids = [int(token) for token in ids]
-        wrong = [token for token in ids if not 0 <= token < self.vocabulary_size]
+        ids, size = [int(token) for token in ids], self.vocabulary_size
+        wrong = [token for token in ids if not 0 <= token < size]
         if wrong:
-            raise ValueError(f"Ids are at least 0 and below {self.vocabulary_size}. Received: {wrong[0]}")
+            raise ValueError(f"Ids are at least 0 and below {size}. Received: {wrong[0]}")
         return self._processor.decode(ids)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:

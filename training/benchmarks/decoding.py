@@ -56,14 +56,15 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     texts, pieces, ids = (str(folder / f"{sources}.{suffix}") for suffix in ("txt", "pieces.json", "ids.json"))
     threads = {"threads": [1, 2]}
     batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
-    ours = {**threads, **({"jit_compile": [False, True]} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
-    served = {} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]}
+    onednn = {"onednn": [False, True]}
+    ours = {**onednn, **({"jit_compile": [False, True]} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
+    served = {**onednn, **({} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]})}
     made = [
         Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
         Peer(
             "keras_transformer, SavedModel",
             "decoding_peers:saved_model",
-            {"folder": str(folder / "model" / "1"), "source": texts, **shared},
+            {"run": run, "folder": str(folder / "model" / "1"), "source": texts, **shared},
             served,
         ),
     ]
@@ -74,7 +75,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     # Its beam search takes half a second for a sentence, so that it has the first of them only.
     arguments = {"run": run, "source": str(folder / "few.ids.json"), **shared}
     name = f"samplers of keras-nlp, {LATENCY_SENTENCES} sentences"
-    made.append(Peer(name, "decoding_peers:keras_nlp", arguments, threads if beam_size == 1 else {}))
+    made.append(Peer(name, "decoding_peers:keras_nlp", arguments, onednn if beam_size == 1 else {}))
     arguments = {"folder": str(folder / "marian"), "source": ids, **shared}
     made.append(
         Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", arguments, {**threads, **batches}),

@@ -1,10 +1,11 @@
 """The engines that `decoding.py` compares, all with the weights of one trained model.
 
-Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns translates
-all sentences, and says how many there were. The length penalty is off, whose definitions differ, and no translation may
-be longer than `LIMIT` tokens.
+Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns
+translates all sentences, and says how many they are and how many tokens their translations have. The length penalty is
+off, whose definitions differ, and no translation may be longer than `LIMIT` tokens.
 """
 
+import itertools
 import json
 import os
 import time
@@ -16,9 +17,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 LIMIT, BOS, EOS = 100, 2, 3
 
 
-def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=4096, jit_compile=False):
+def python(run, source, beam_size, one_by_one=False, threads=1, onednn=True, batch_tokens=4096, jit_compile=False):
     """`Translator`, from text to text."""
-    _tensorflow(threads)
+    _tensorflow(threads, onednn)
     from keras_transformer.decoding import Translator
 
     translator, texts = Translator.from_preset(run), _texts(source)
@@ -27,42 +28,50 @@ def python(run, source, beam_size, one_by_one=False, threads=1, batch_tokens=409
     options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "batch_tokens": batch_tokens}
 
     def work(texts):
-        translator.translate(texts, **options)
+        return translator.translate(texts, **options)
 
-    return _counted(work, texts, one_by_one)
+    return _counted(work, texts, one_by_one, lambda translation: len(translation.token_ids))
 
 
-def saved_model(folder, source, beam_size, one_by_one=False, threads=1, requests=2, rows=250, by_length=False):
+def saved_model(
+    run, folder, source, beam_size, one_by_one=False, threads=1, onednn=True, requests=2, rows=250, by_length=False
+):
     """The signature `translate` of an exported model, asked by several callers at a time.
 
     `by_length` is what a client may do as well as `Translator` does: it asks for texts of like lengths together.
     """
-    tf = _tensorflow(threads)
+    tf = _tensorflow(threads, onednn)
     import tensorflow_text  # noqa: F401
 
-    loaded, texts = tf.saved_model.load(folder), _texts(source)
+    from keras_transformer.checkpoints import load_tokenizers
+
+    loaded, texts, target_tokenizer = tf.saved_model.load(folder), _texts(source), load_tokenizers(Path(run))[1]
 
     def ask(texts):
         constants = {"beam_size": beam_size, "n_best": 1, "length_penalty": 0.0, "max_length": LIMIT}
         options = {name: tf.fill([len(texts)], value) for name, value in constants.items()}
         prefix = tf.fill([len(texts)], "")
-        loaded.signatures["translate"](text=tf.constant(texts), target_prefix=prefix, **options)["count"].numpy()
+        answer = loaded.signatures["translate"](text=tf.constant(texts), target_prefix=prefix, **options)
+        return answer["translations"].numpy()[:, 0].tolist()
 
     def work(texts):
         ordered = sorted(texts, key=len, reverse=True) if by_length else texts
         parts = [ordered[i : i + rows] for i in range(0, len(ordered), rows)]
         with ThreadPoolExecutor(requests) as executor:
-            list(executor.map(ask, parts))
+            return list(itertools.chain.from_iterable(executor.map(ask, parts)))
 
-    return _counted(ask if one_by_one else work, texts, one_by_one)
+    def tokens_of(translation):
+        return len(target_tokenizer.encode(translation.decode("utf-8"))) + 1  # The end of the sentence.
+
+    return _counted(ask if one_by_one else work, texts, one_by_one, tokens_of)
 
 
-def keras_nlp(run, source, beam_size, one_by_one=False, threads=1, batch_size=64):
+def keras_nlp(run, source, beam_size, one_by_one=False, threads=1, onednn=True, batch_size=64):
     """The samplers of keras-nlp around this package's model and its step: from ids to ids.
 
     They go on until every hypothesis has ended, with caches of full length.
     """
-    tf = _tensorflow(threads)
+    tf = _tensorflow(threads, onednn)
     from keras_nlp import samplers
 
     from keras_transformer.checkpoints import load_preset
@@ -85,10 +94,9 @@ def keras_nlp(run, source, beam_size, one_by_one=False, threads=1, batch_size=64
         return sampler(step, prompt, cache, index=1, stop_token_ids=[EOS])
 
     def work(ids):
-        for batch in _batches(ids, batch_size):
-            search(tf.constant(batch)).numpy()
+        return [row for batch in _batches(ids, batch_size) for row in search(tf.constant(batch)).numpy().tolist()]
 
-    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one, _tokens)
 
 
 def ctranslate2(
@@ -101,9 +109,12 @@ def ctranslate2(
     options = {"beam_size": beam_size, "length_penalty": 0, "max_decoding_length": LIMIT, "disable_unk": True}
 
     def work(pieces):
-        translator.translate_batch(pieces, max_batch_size=batch_size, **options)
+        return translator.translate_batch(pieces, max_batch_size=batch_size, **options)
 
-    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
+    # What it returns is without the end of the sentence.
+    return _counted(
+        work, json.loads(Path(source).read_text()), one_by_one, lambda result: len(result.hypotheses[0]) + 1
+    )
 
 
 def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64):
@@ -116,21 +127,36 @@ def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64
     options = {"num_beams": beam_size, "length_penalty": 0.0, "max_new_tokens": LIMIT, "do_sample": False}
 
     def work(ids):
+        found = []
         for batch in _batches(ids, batch_size):
             rows = torch.tensor(batch)
             with torch.inference_mode():
-                model.generate(rows, attention_mask=(rows != 0).long(), suppress_tokens=[0, 1, 2], **options)
+                found += model.generate(
+                    rows, attention_mask=(rows != 0).long(), suppress_tokens=[0, 1, 2], **options
+                ).tolist()
+        return found
 
-    return _counted(work, json.loads(Path(source).read_text()), one_by_one)
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one, _tokens)
 
 
-def _counted(work, sentences, one_by_one):
-    """All sentences at once, or one after the other with the seconds that each took."""
+def _tokens(ids):
+    """Tokens of a row of ids behind its first one, which begins it, the end of the sentence counted."""
+    return ids.index(EOS) if EOS in ids else len(ids) - 1
+
+
+def _counted(work, sentences, one_by_one, tokens_of):
+    """All sentences at once, or one after the other with the seconds that each took.
+
+    `tokens_of` says how many tokens one of the results has. They are counted the first time, which warms up.
+    """
     if not one_by_one:
+        counts = {"sentences": len(sentences)}
 
         def all_at_once():
-            work(sentences)
-            return {"sentences": len(sentences)}
+            results = work(sentences)
+            if "tokens" not in counts:
+                counts["tokens"] = sum(map(tokens_of, results))
+            return counts
 
         return all_at_once
 
@@ -159,7 +185,9 @@ def _texts(source):
     return [line.decode("utf-8") for line in read_lines(source)]
 
 
-def _tensorflow(threads):
+def _tensorflow(threads, onednn):
+    """TensorFlow, with oneDNN or without: by itself it asks for it on some processors only."""
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(onednn))
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)

@@ -120,25 +120,28 @@ def compare(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
 def table(results: Sequence[dict[str, Any]], unit: str) -> str:
     """A Markdown table: median rate and spread of each peer, the ratio to the first, memory and setting.
 
-    Where results have a `share of peak`, that of the machine's fastest matrix product, it has a column.
+    Tokens that were counted beside another unit have a column, and so has a `share of peak`, that of the machine's
+    fastest matrix product.
 
     Args:
         results: What `compare` gave.
         unit: What the work counted, whose number a second is the rate.
     """
-    has_share = "share of peak" in results[0]
+    has_share, has_tokens = "share of peak" in results[0], unit != "tokens" and "tokens" in results[0]
     lines = [
-        f"| | {unit} a second | least to most | ratio |{' share of peak |' * has_share} peak memory | setting |",
-        "|---|---|---|---|---|---|" + "---|" * has_share,
+        f"| | {unit} a second | least to most |{' tokens a second |' * has_tokens} ratio |"
+        f"{' share of peak |' * has_share} peak memory | setting |",
+        "|---|---|---|---|---|---|" + "---|" * (has_share + has_tokens),
     ]
     first = statistics.median(results[0]["seconds"]) / results[0][unit]
     for result in results:
         rates = sorted(result[unit] / seconds for seconds in result["seconds"])
         median = result[unit] / statistics.median(result["seconds"])
         share = f" {result['share of peak']:.0%} |" if has_share else ""
+        tokens = f" {result['tokens'] / statistics.median(result['seconds']):,.0f} |" if has_tokens else ""
         lines.append(
-            f"| {result['name']} | {median:,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f} | {median * first:.2f} |{share} "
-            f"{result['peak_bytes'] / 2**20:,.0f} MiB | {_setting(result['setting'])} |"
+            f"| {result['name']} | {median:,.0f} | {rates[0]:,.0f} to {rates[-1]:,.0f} |{tokens} {median * first:.2f} |"
+            f"{share} {result['peak_bytes'] / 2**20:,.0f} MiB | {_setting(result['setting'])} |"
         )
     return "\n".join(lines)
 
