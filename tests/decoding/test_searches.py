@@ -55,12 +55,16 @@ def test_forced_decoding_is_traced_once(searches):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the memory of a process is read from /proc")
-def test_memory_is_flat_over_many_varied_requests(searches, rng):
+def test_memory_is_flat_over_many_varied_requests(searches):
+    """The second time: oneDNN, where it is used, keeps what it compiled for a size."""
     sizes = []
-    for number in range(REQUESTS):
-        sources = [rng.integers(4, 7, rng.integers(1, 9)).tolist() for _ in range(rng.integers(1, 9))]
-        prefixes = [[]] * len(sources)
-        run(searches, sources, prefixes, beam_size=int(rng.integers(1, 5)), max_length=int(rng.integers(1, 6)))
-        if number % (REQUESTS // 10) == 0:
-            sizes.append(resident_bytes())
-    assert max(sizes) - sizes[3] < 8e6, sizes
+    for _ in range(2):
+        rng = np.random.default_rng(1)
+        sizes.append([])
+        for number in range(REQUESTS):
+            sources = [rng.integers(4, 7, rng.integers(1, 9)).tolist() for _ in range(rng.integers(1, 9))]
+            prefixes = [[]] * len(sources)
+            run(searches, sources, prefixes, beam_size=int(rng.integers(1, 5)), max_length=int(rng.integers(1, 6)))
+            if number % (REQUESTS // 10) == 0:
+                sizes[-1].append(resident_bytes())
+    assert max(sizes[1]) - sizes[1][0] < 8e6, sizes
