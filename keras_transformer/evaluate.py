@@ -12,7 +12,7 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer._checks import check_choice
+from keras_transformer._checks import check_bool, check_choice
 
 _METRICS = ("bleu", "chrf", "ter")
 _BLEU_TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
@@ -69,8 +69,8 @@ def score_translations(
     `13a` for all others. chrF and TER have sacreBLEU's defaults for every language. TER counts words between spaces,
     and so says little about Chinese and Japanese, where a sentence is one such word.
 
-    Text is detokenised and cased, as a reader would see it. Arguments are by keyword only: BLEU of references against
-    hypotheses is another number, and no error would tell.
+    Text is detokenised, as a reader would see it, and its case counts unless `lowercase` is set. Arguments are by
+    keyword only: BLEU of references against hypotheses is another number, and no error would tell.
 
     Args:
         hypotheses: The translations, one sentence each. An empty one is allowed, and scores nothing.
@@ -84,8 +84,8 @@ def score_translations(
         The scores by the names in `metrics`, in their order.
 
     Raises:
-        ValueError: If the two are no lists of single lines, empty, or of unequal length, or if a metric or a language
-            code is none.
+        ValueError: If the two are no lists of single lines, empty, or of unequal length, if a metric or a language
+            code is none, or if `lowercase` is not True or False.
         ImportError: If sacrebleu is missing, or what it needs to tokenise Japanese or Korean.
 
     Example:
@@ -108,6 +108,7 @@ def score_translations(
         raise ValueError(f"`metrics` must be a list of names of metrics. Received: metrics={metrics!r}")
     names = [check_choice("metrics", metric, _METRICS) for metric in metrics]
     language = _language(target_language)
+    check_bool("lowercase", lowercase)
     _check_sentences(hypotheses, references)
     library = _imported("sacrebleu.metrics")
     scores = {}
@@ -129,7 +130,7 @@ def lowercased_tokenized_bleu(*, hypotheses: Sequence[str], references: Sequence
     depends on the tokenizer: it is mostly above that of `score_translations`, and not to be compared with it. Report
     that one where you have the choice.
 
-    Text is detokenised and cased, as for `score_translations`: all of the above happens here.
+    Text is detokenised, as for `score_translations`, and of any case: all of the above happens here.
 
     Args:
         hypotheses: The translations, one sentence each.

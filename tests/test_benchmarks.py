@@ -74,7 +74,7 @@ def test_table_has_medians_and_ratios_to_the_first(harness):
     head, _, *lines = harness.table(results, "sentences").splitlines()
     assert head == "| | sentences a second | least to most | tokens a second | ratio | peak memory | setting |"
     assert lines[0] == "| ours | 50 | 11 to 100 | 500 | 1.00 | 1 MiB | threads 2 |"
-    assert "tokens a second" not in harness.table(results, "tokens").replace("| | tokens a second |", "")
+    assert harness.table(results, "tokens").count("tokens a second") == 1
 
 
 def test_results_are_saved_with_a_plot(harness, tmp_path):

@@ -288,6 +288,8 @@ def test_what_callbacks_know_survives(tmp_path):
     """F15: scores between translations, the best score, patience, the reduced learning rate."""
 
     class Greedy:
+        lowers_case = False
+
         def translate(self, sources, beam_size):
             assert beam_size == 1
             calls.append(sources)
@@ -482,8 +484,25 @@ def test_translation_scores_are_those_of_greedy_translations(tokenizer, tmp_path
     assert errors.count("ein Hund  ->  ") == 3 and "zwei Hunde" not in errors
 
 
+def test_translation_scores_ignore_the_case_of_a_model_that_lowers_it(capsys):
+    class Greedy:
+        lowers_case = True
+
+        def translate(self, sources, beam_size):
+            return hypotheses(*(target.lower() for _, target in pairs))
+
+    pairs = [(source, target.title()) for source, target in PAIRS]
+    callback = TranslationScores(Greedy(), pairs, "en", samples=0)
+    callback.set_params({"epochs": 1})
+    callback.on_epoch_end(0, {})
+    assert callback.scores["val_chrf"] == pytest.approx(100)
+    assert capsys.readouterr().err.count("case:lc") == 2
+
+
 def test_translations_are_made_at_every_nth_epoch_and_the_last(capsys):
     class Greedy:
+        lowers_case = False
+
         def translate(self, sources, beam_size):
             assert beam_size == 1
             epochs.append(len(epochs))
@@ -502,13 +521,14 @@ def test_translations_are_made_at_every_nth_epoch_and_the_last(capsys):
 
 
 def test_arguments_of_translation_scores_are_checked_before_an_epoch_has_passed(tokenizer):
+    _, translator = translating(tokenizer)
     with pytest.raises(ValueError, match="`frequency` must be .*Received: frequency=0"):
-        TranslationScores(None, PAIRS, "en", frequency=0)
+        TranslationScores(translator, PAIRS, "en", frequency=0)
     with pytest.raises(ValueError, match="`samples` must be .*Received: samples=1.5"):
-        TranslationScores(None, PAIRS, "en", samples=1.5)
+        TranslationScores(translator, PAIRS, "en", samples=1.5)
     with pytest.raises(ValueError, match="at least one of both"):
-        TranslationScores(None, [], "en")
+        TranslationScores(translator, [], "en")
     with pytest.raises(ValueError, match="`target_language` must be"):
-        TranslationScores(None, PAIRS, "English")
+        TranslationScores(translator, PAIRS, "English")
     with pytest.raises(ValueError, match="one line"):
-        TranslationScores(None, [("ein Hund", "a\ndog")], "en")
+        TranslationScores(translator, [("ein Hund", "a\ndog")], "en")

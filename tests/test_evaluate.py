@@ -172,7 +172,9 @@ def test_faulty_arguments_are_refused_with_what_was_received(score, arguments, m
         ((), r"Received: metrics=\(\)"),
     ],
 )
-def test_unknown_metrics_are_refused(metrics, message):
+def test_unknown_metrics_and_cases_are_refused(metrics, message):
+    with pytest.raises(ValueError, match="`lowercase` must be True or False. Received: lowercase='no'"):
+        score_translations(hypotheses=["a"], references=["a"], target_language="de", lowercase="no")
     with pytest.raises(ValueError, match=message):
         score_translations(hypotheses=["a"], references=["a"], target_language="de", metrics=metrics)
 

@@ -81,10 +81,10 @@ class Tokenizer(tf.Module):
             vocabulary_size: V, counting the 4 special tokens and the 256 bytes.
             model_type: `"unigram"` (Kudo, 2018) or `"bpe"` (Sennrich et al., 2016).
             character_coverage: Share of the text's characters that get a token of their own before byte fallback.
-            normalization: What becomes of the text first. `"identity"` keeps every character as written, `，` and `？`
-                too; `"lower"` makes each letter lower case and keeps the rest. The others are rules of SentencePiece:
-                the `nfkc` ones replace characters by plain ones, and those with `cf` fold the case, which makes `ss` of
-                `ß`. What changes the input changes translations as well: a model that learnt lower case writes it.
+            normalization: What becomes of the text first, beside its spaces. `"identity"` keeps every character as
+                written, `，` and `？` too; `"lower"` makes each letter lower case, one by one, and keeps the rest. The
+                others are rules of SentencePiece: the `nfkc` ones replace characters by plain ones, and those with `cf`
+                lower the case as well. A model learns what the text has become, and writes it.
             max_sentence_bytes: Longer sentences are left out, and counted in a warning of this module's logger.
 
         Raises:
@@ -229,7 +229,7 @@ class Tokenizer(tf.Module):
 
 @contextlib.contextmanager
 def _normalization_options(normalization) -> Iterator[dict[str, Any]]:
-    """SentencePiece's options for a normalisation, while it trains: it reads rules of others from a file only."""
+    """SentencePiece's options for a normalisation, while it trains: it takes rules that are not its own as a file."""
     if normalization != "lower":
         yield {"normalization_rule_name": normalization}
         return

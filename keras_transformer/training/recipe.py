@@ -15,6 +15,8 @@ from pydantic import Field
 from keras_transformer.models import TransformerConfig
 from keras_transformer.models.config import PRESETS
 
+_LOWERING = ("lower", "nfkc_cf", "nmt_nfkc_cf")
+
 
 class _Section(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -150,6 +152,11 @@ class Recipe(_Section):
 
     @pydantic.model_validator(mode="after")
     def _fits(self):
+        if self.data.case_augmentation and self.tokenizer.normalization in _LOWERING:
+            raise ValueError(
+                "data.case_augmentation adds nothing where tokenizer.normalization lowers the case. "
+                f"Received: {self.data.case_augmentation} with {self.tokenizer.normalization}"
+            )
         self.transformer_config(self.tokenizer.vocabulary_size, self.tokenizer.vocabulary_size)
         return self
 

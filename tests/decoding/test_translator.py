@@ -159,6 +159,13 @@ def test_separate_tokenizers_and_an_ensemble_translate(tokenizers):
         Translator([models[0], random_model(310)], *tokenizers)
 
 
+def test_translator_lowers_the_case_where_its_target_tokenizer_does(tokenizers):
+    lowering = Tokenizer.train(TEXTS * 5, 300, "bpe", normalization="lower")
+    model = random_model(310, tie_embeddings="none", target_vocabulary_size=300)
+    assert Translator(model, tokenizers[0], lowering).lowers_case
+    assert not Translator(model, *tokenizers).lowers_case
+
+
 def test_preset_translates_as_the_translator_that_saved_it(translator, tmp_path):
     translator.save_to_preset(tmp_path / "preset")
     again = Translator.from_preset(tmp_path / "preset")

@@ -115,6 +115,12 @@ def test_wrong_options_are_named_with_what_was_expected(tmp_path, key, value, me
         load_recipe(write(tmp_path / "mine.yaml", SMALLEST), {key: value})
 
 
+def test_capitals_are_not_added_for_a_tokenizer_that_lowers_them():
+    overrides = {"data.case_augmentation": 0.1, "tokenizer.normalization": "lower"}
+    with pytest.raises(ValueError, match=r"case_augmentation adds nothing.*Received: 0\.1 with lower"):
+        load_recipe("multi30k-en-de", overrides)
+
+
 def test_several_wrong_options_are_named_at_once(tmp_path):
     with pytest.raises(ValueError, match=r"(?s)mine\.yaml.*optimizer\.beta .*training\.epoch ") as raised:
         load_recipe(write(tmp_path / "mine.yaml", SMALLEST), {"training.epoch": 1, "optimizer.beta": 1})

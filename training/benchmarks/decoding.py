@@ -57,7 +57,9 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     threads = {"threads": [1, 2]}
     batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
     onednn = {"onednn": [False, True]}
-    ours = {**onednn, **({"jit_compile": [False, True]} if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
+    # Of several batches two are computed at a time: two threads for each were slower always.
+    alone = {**threads, "jit_compile": [False, True]}
+    ours = {**onednn, **(alone if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
     served = {**onednn, **({} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]})}
     made = [
         Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
@@ -72,10 +74,10 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
         arguments = {"folder": str(folder / "ctranslate2"), "source": pieces, "compute_type": compute_type, **shared}
         workers = {"workers": [1] if one_by_one else [1, 2], **threads, **batches}
         made.append(Peer(f"CTranslate2, {compute_type}", "decoding_peers:ctranslate2", arguments, workers))
-    # Its beam search takes half a second for a sentence, so that it has the first of them only.
+    # Its beam search takes half a second for a sentence, so that it has the first of them only, and one setting.
     arguments = {"run": run, "source": str(folder / "few.ids.json"), **shared}
     name = f"samplers of keras-nlp, {LATENCY_SENTENCES} sentences"
-    made.append(Peer(name, "decoding_peers:keras_nlp", arguments, onednn if beam_size == 1 else {}))
+    made.append(Peer(name, "decoding_peers:keras_nlp", arguments, {**threads, **onednn} if beam_size == 1 else {}))
     arguments = {"folder": str(folder / "marian"), "source": ids, **shared}
     made.append(
         Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", arguments, {**threads, **batches}),

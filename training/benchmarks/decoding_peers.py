@@ -1,8 +1,8 @@
 """The engines that `decoding.py` compares, all with the weights of one trained model.
 
 Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns
-translates all sentences, and says how many they are and how many tokens their translations have. The length penalty is
-off, whose definitions differ, and no translation may be longer than `LIMIT` tokens.
+translates all sentences, and says how many they are, and all at once how many tokens their translations have, their end
+counted. The length penalty is off, whose definitions differ, and no translation may be longer than `LIMIT` tokens.
 """
 
 import itertools
@@ -60,8 +60,8 @@ def saved_model(
         with ThreadPoolExecutor(requests) as executor:
             return list(itertools.chain.from_iterable(executor.map(ask, parts)))
 
-    def tokens_of(translation):
-        return len(target_tokenizer.encode(translation.decode("utf-8"))) + 1  # The end of the sentence.
+    def tokens_of(translation):  # It gives text alone, which is cut into tokens anew.
+        return min(len(target_tokenizer.encode(translation.decode("utf-8"))) + 1, LIMIT)
 
     return _counted(ask if one_by_one else work, texts, one_by_one, tokens_of)
 
@@ -111,10 +111,10 @@ def ctranslate2(
     def work(pieces):
         return translator.translate_batch(pieces, max_batch_size=batch_size, **options)
 
-    # What it returns is without the end of the sentence.
-    return _counted(
-        work, json.loads(Path(source).read_text()), one_by_one, lambda result: len(result.hypotheses[0]) + 1
-    )
+    def tokens_of(result):  # Without the end of the sentence.
+        return min(len(result.hypotheses[0]) + 1, LIMIT)
+
+    return _counted(work, json.loads(Path(source).read_text()), one_by_one, tokens_of)
 
 
 def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64):
