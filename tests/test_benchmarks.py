@@ -77,6 +77,21 @@ def test_table_has_medians_and_ratios_to_the_first(harness):
     assert harness.table(results, "tokens").count("tokens a second") == 1
 
 
+def test_tokens_of_translations_are_counted_up_to_their_end_and_only_once(harness):
+    import decoding_peers
+
+    assert [decoding_peers._tokens(ids) for ids in ([2, 7, 8, 3, 0, 0], [2, 7, 8, 9], [2, 3])] == [3, 3, 1]
+    counted = []
+
+    def tokens_of(translation):
+        counted.append(translation)
+        return len(translation)
+
+    work = decoding_peers._counted(lambda texts: [text.upper() for text in texts], ["a", "bcd"], False, tokens_of)
+    assert work() == work() == {"sentences": 2, "tokens": 4}
+    assert counted == ["A", "BCD"]
+
+
 def test_results_are_saved_with_a_plot(harness, tmp_path):
     pytest.importorskip("matplotlib", reason="plots need matplotlib")
     results = [{"name": "ours", "setting": {}, "seconds": [1.0, 2.0], "sentences": 10, "peak_bytes": 1}]

@@ -57,7 +57,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     threads = {"threads": [1, 2]}
     batches = {} if one_by_one else {"batch_size": [32, 64, 128]}
     onednn = {"onednn": [False, True]}
-    # Of several batches two are computed at a time: two threads for each were slower always.
+    # Of several batches two are computed at a time, and two threads for each never won.
     alone = {**threads, "jit_compile": [False, True]}
     ours = {**onednn, **(alone if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
     served = {**onednn, **({} if one_by_one else {"rows": [125, 250, 500], "by_length": [False, True]})}
