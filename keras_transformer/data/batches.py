@@ -122,30 +122,44 @@ class TokenBatches:
         """
         return self._dataset(first_batch, [0], 1, endless=self.seed is not None)
 
-    def distributed(self, strategy: tf.distribute.Strategy, first_batch: int = 0):
+    def distributed(
+        self,
+        strategy: tf.distribute.Strategy,
+        first_batch: int = 0,
+        before: tuple[TokenBatches, int] | None = None,
+    ):
         """The same for `fit` in the scope of a `tf.distribute` strategy, over all of whose devices a batch is spread.
 
         Replica r of R gets rows r, r + R, r + 2R and so on, so that each step sees the batch that one device would see.
         Endless always: give `fit` its `steps_per_epoch`, or `validation_steps`.
+
+        Args:
+            strategy: The strategy.
+            first_batch: As in `dataset`.
+            before: Other `TokenBatches`, and how many of theirs come before those of this one.
         """
         if strategy.num_replicas_in_sync == 1:
-            return self._dataset(first_batch, [0], 1, endless=True)
+            return self._dataset(first_batch, [0], 1, endless=True, before=before)
 
         def of_pipeline(context):
             here = context.num_replicas_in_sync // context.num_input_pipelines
             replicas = range(context.input_pipeline_id * here, (context.input_pipeline_id + 1) * here)
-            return self._dataset(first_batch, replicas, context.num_replicas_in_sync, endless=True)
+            return self._dataset(first_batch, replicas, context.num_replicas_in_sync, endless=True, before=before)
 
         return strategy.distribute_datasets_from_function(of_pipeline)
 
-    def _dataset(self, first_batch, replicas, num_replicas, endless):
+    def _dataset(self, first_batch, replicas, num_replicas, endless, before=None):
         if check_integer("first_batch", first_batch) < 0:
             raise ValueError(f"`first_batch` must be at least 0. Received: first_batch={first_batch}")
+        others, count = before or (self, 0)
 
         def generate():
-            for key, indices in self._stream(first_batch, endless):
-                for replica in replicas:
-                    yield self._batch(key, indices, replica, num_replicas)
+            of_others = itertools.islice(others._stream(first_batch, endless=True), max(count - first_batch, 0))
+            own = self._stream(max(first_batch - count, 0), endless)
+            for batches, stream in ((others, of_others), (self, own)):
+                for key, indices in stream:
+                    for replica in replicas:
+                        yield batches._batch(key, indices, replica, num_replicas)
 
         ids = tf.TensorSpec((None, None), tf.int32)
         dataset = tf.data.Dataset.from_generator(

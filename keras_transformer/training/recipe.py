@@ -66,6 +66,16 @@ class Data(_Section):
         0.0, ge=0, le=1, description="Share of training pairs that are added in upper or title case, for such input."
     )
     drop_duplicates: bool = Field(True, description="Whether to leave out pairs that stood earlier in their corpus.")
+    diversify: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the epochs, the first ones, that also read translations of the text by two models, which "
+        "are trained before.",
+    )
+    teacher_epochs: int | None = Field(
+        None, ge=1, description="Epochs of these two models, one for each direction; none for as many as the run has."
+    )
 
 
 class TokenizerOptions(_Section):
@@ -158,6 +168,17 @@ class Recipe(_Section):
                 f"Received: {self.data.case_augmentation} with {self.tokenizer.normalization}"
             )
         self.transformer_config(self.tokenizer.vocabulary_size, self.tokenizer.vocabulary_size)
+        if self.data.diversify and self.training.distribution == "multi_worker":
+            raise ValueError(
+                "data.diversify trains three models in one process, one after the other, which is not possible on "
+                f"several machines. Received: data.diversify={self.data.diversify}, "
+                "training.distribution='multi_worker'"
+            )
+        if self.data.diversify and self.training.init_from:
+            raise ValueError(
+                "data.diversify trains three models from the beginning, which training.init_from is not. "
+                f"Received: data.diversify={self.data.diversify}, training.init_from={self.training.init_from!r}"
+            )
         return self
 
     def transformer_config(self, source_size: int, target_size: int) -> TransformerConfig:

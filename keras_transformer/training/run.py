@@ -24,18 +24,22 @@ from keras_transformer.checkpoints import (
 )
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.decoding import Translator
+from keras_transformer.evaluate import score_translations
 from keras_transformer.losses import MaskedCrossentropy
 from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.devices import parallel_parts_of, strategy_of
+from keras_transformer.training.diversification import diversified_corpora
 from keras_transformer.training.folder import open_run_folder, trim_history
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
 
 _EXAMPLES, _LONGEST_EXAMPLE = 5, 100
+# Name of the folder in `data/` with the text and its translations by other models.
+_DIVERSIFIED = "diversified"
 
 
 class Run:
@@ -45,7 +49,7 @@ class Run:
         recipe: A `Recipe`.
         folder: The run folder. It will hold `recipe.yaml`, `tokenizer.model`, `data_report.json`, `data/`, `logs/` for
             TensorBoard, `history.csv`, `checkpoints/`, `backup/`, and at the end the best model (`config.json`,
-            `model.weights.h5`) with its `scores.json`.
+            `model.weights.h5`) with its `scores.json`; with `data.diversify` first of all `diversification/`.
         data: Folder with local copies of public data sets; None to download them.
 
     Raises:
@@ -72,6 +76,7 @@ class Run:
         if self._finished():
             self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
             return read_json(self.folder / "scores.json")
+        translated = self._translations_of_the_text() if self.recipe.data.diversify else []
         keras.utils.set_random_seed(training.seed)
         keras.config.set_dtype_policy(training.precision)
         train, validation, validation_pairs = self._read_data()
@@ -89,8 +94,9 @@ class Run:
                 trim_history(self.folder / "history.csv", done)
             started = time.perf_counter()
             if done < training.epochs:
+                before = self._diversified_batches(translated, steps)
                 model.fit(
-                    train.distributed(self._strategy, first_batch=done * steps),
+                    train.distributed(self._strategy, first_batch=done * steps, before=before),
                     validation_data=validation.distributed(self._strategy),
                     validation_steps=validation.steps_per_epoch,
                     epochs=training.epochs,
@@ -103,29 +109,64 @@ class Run:
             self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
         return self._finish(model.config, validation_pairs) if self._worker == 0 else {}
 
-    def _read_data(self):
+    def _translations_of_the_text(self):
+        """The corpora that two other models make of the text; none where they have been read already."""
+        data = self.recipe.data
+        if (self.folder / "data" / _DIVERSIFIED).exists():
+            return []
+        # What is missing or does not fit is better told now than after hours.
+        self._make_tokenizers(RecipeCorpora(data.train, data, self._data))
+        for corpora in (data.validation, data.test):
+            RecipeCorpora(corpora, data, self._data)
+        for language in (data.source_language, data.target_language):
+            score_translations(hypotheses=["-"], references=["-"], target_language=language)
+
+        def train(recipe, folder):
+            Run(recipe, folder, self._data).train()
+
+        return diversified_corpora(self.recipe, self.folder / "diversification", train, self._data, self._say)
+
+    def _diversified_batches(self, translated, steps):
+        """What `TokenBatches.distributed` wants to come before the text alone; None for nothing."""
+        data = self.recipe.data
+        if not data.diversify:
+            return None
+        corpora = RecipeCorpora([*data.train, *translated], data, self._data)
+        batches = self._training_batches(corpora, _DIVERSIFIED)
+        epochs = round(data.diversify * self.recipe.training.epochs)
+        self._say(f"The first {epochs} epochs read {len(batches.corpus):,} pairs, of the text and its translations.")
+        return batches, epochs * steps
+
+    def _training_batches(self, corpora, name):
+        """Batches of a corpus, which lies as ids in `data/` once it has been read."""
         options, data = self.recipe.training, self.recipe.data
-        corpora = RecipeCorpora(data.train, data, self._data)
-        validation_corpora = RecipeCorpora(data.validation, data, self._data)
-        validation_pairs = list(validation_corpora)
-        self._tokenizers = self._make_tokenizers(corpora)
-        folder = self.folder / "data" / f"worker-{self._worker}"
+        folder = self.folder / "data" / name
         if folder.exists():
             corpus = TokenizedCorpus.from_folder(folder)
         else:
             pairs = with_case_variants(corpora, data.case_augmentation)
             corpus = TokenizedCorpus.from_pairs(pairs, *self._tokenizers, data.max_length, folder)
-            for title, report in [*corpora.reports.items(), *validation_corpora.reports.items()]:
-                self._say(f"{title}: {report}")
+            self._say(*(f"{title}: {report}" for title, report in corpora.reports.items()))
             if corpus.left_out:
                 self._say(f"{corpus.left_out:,} training pairs left out: over {data.max_length} tokens on a side")
-            if self._worker == 0:
-                reports = {"train": corpora.reports_as_dict(), "validation": validation_corpora.reports_as_dict()}
-                write_json(self.folder / "data_report.json", {**reports, "over_max_length": corpus.left_out})
         sampling = options.subword_sampling and SubwordSampling(
             *self._tokenizers, options.subword_sampling, data.max_length
         )
-        train = TokenBatches(corpus, options.batch_tokens, options.seed, options.fixed_lengths, sampling or None)
+        return TokenBatches(corpus, options.batch_tokens, options.seed, options.fixed_lengths, sampling or None)
+
+    def _read_data(self):
+        options, data = self.recipe.training, self.recipe.data
+        corpora = RecipeCorpora(data.train, data, self._data)
+        validation_corpora = RecipeCorpora(data.validation, data, self._data)
+        validation_pairs, name = list(validation_corpora), f"worker-{self._worker}"
+        self._tokenizers = self._make_tokenizers(corpora)
+        is_new = not (self.folder / "data" / name).exists()
+        train = self._training_batches(corpora, name)
+        if is_new:
+            self._say(*(f"{title}: {report}" for title, report in validation_corpora.reports.items()))
+        if is_new and self._worker == 0:
+            reports = {"train": corpora.reports_as_dict(), "validation": validation_corpora.reports_as_dict()}
+            write_json(self.folder / "data_report.json", {**reports, "over_max_length": train.corpus.left_out})
         validation = TokenizedCorpus.from_pairs(validation_pairs, *self._tokenizers, data.max_length)
         batches = TokenBatches(validation, options.batch_tokens, fixed_lengths=options.fixed_lengths)
         return train, batches, validation_pairs
