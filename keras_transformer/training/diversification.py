@@ -67,7 +67,7 @@ def diversified_corpora(
 
 def forward_recipe(recipe: Recipe) -> Recipe:
     """The recipe of the model that translates the sources: the same on the text as it is, and never tested."""
-    data = {"diversify": 0.0, "teacher_epochs": None, "test": []}
+    data: dict[str, Any] = {"diversify": 0.0, "teacher_epochs": None, "test": []}
     training = {"epochs": recipe.data.teacher_epochs or recipe.training.epochs}
     return recipe.model_copy(
         update={
