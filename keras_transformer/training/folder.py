@@ -1,8 +1,11 @@
-"""The folder of a run: whose recipe it holds, and its history."""
+"""The folder of a run: whose recipe it holds, who trains in it, and its history."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import fcntl
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -14,6 +17,7 @@ from keras_transformer.training.recipe import Recipe, load_recipe
 _FREE_OPTIONS = tuple(
     f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
 )
+_LOCK = ".trained-by-worker-"
 
 
 def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
@@ -30,7 +34,7 @@ def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
     options = recipe.model_dump(mode="json")
     path = folder / "recipe.yaml"
     # A first start that failed, a file misspelt, has made nothing that another recipe would not fit.
-    if path.exists() and any(one.name != path.name for one in folder.iterdir()):
+    if path.exists() and any(one.name != path.name and not one.name.startswith(_LOCK) for one in folder.iterdir()):
         before = _fixed_options(load_recipe(path).model_dump(mode="json"))
         changed = [key for key, value in _fixed_options(options).items() if before[key] != value]
         if changed:
@@ -41,6 +45,28 @@ def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if write:
         write_text(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
+
+
+@contextlib.contextmanager
+def only_trainer(folder: Path, worker: int = 0) -> Iterator[None]:
+    """Keeps other processes from training in the folder of a run. A process that is killed keeps nobody out.
+
+    Args:
+        folder: The folder.
+        worker: The number of this worker: each keeps out those of its number.
+
+    Raises:
+        ValueError: If another one trains in it.
+    """
+    with open(folder / f"{_LOCK}{worker}", "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"A run folder is trained in by one process at a time: wait for the other one, or stop it. Received: "
+                f"{folder}, in which one is at work"
+            ) from error
+        yield
 
 
 def trim_history(path: Path, epochs: int) -> None:

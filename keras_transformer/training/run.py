@@ -25,7 +25,7 @@ from keras_transformer.metrics import MaskedAccuracy, Perplexity
 from keras_transformer.models import transformer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.devices import parallel_parts_of, strategy_of
-from keras_transformer.training.folder import open_run_folder, trim_history
+from keras_transformer.training.folder import only_trainer, open_run_folder, trim_history
 from keras_transformer.training.optimizer import make_optimizer
 from keras_transformer.training.recipe import Recipe
 from keras_transformer.training.scoring import score_model, scores_as_dict
@@ -62,12 +62,17 @@ class Run:
         """Trains, or goes on, and writes the best model; returns what `scores.json` holds.
 
         Raises:
-            ValueError: If a corpus, a tokenizer or a checkpoint is not as it should be; the message names it.
+            ValueError: If a corpus, a tokenizer or a checkpoint is not as it should be; the message names it. If
+                another process trains in the folder.
         """
+        with only_trainer(self.folder, self._worker):
+            if not self._finished():
+                return self._train()
+        self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
+        return read_json(self.folder / "scores.json")
+
+    def _train(self):
         training = self.recipe.training
-        if self._finished():
-            self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
-            return read_json(self.folder / "scores.json")
         text = self._text = RunText(self.recipe, self.folder, self._data, self._worker, self._say)
         steps = training.steps_per_epoch or text.train.steps_per_epoch
         before = self._before(steps)

@@ -388,6 +388,17 @@ def test_one_device_of_a_strategy_gets_the_usual_batches_without_end(corpus):
     assert equal(arrays(dataset.take(2 * batches.steps_per_epoch)), 2 * arrays(batches.dataset()))
 
 
+@pytest.mark.parametrize("first_batch", [0, 40, 149, 150, 151, 200])
+def test_other_batches_may_come_before_and_a_training_that_goes_on_meets_both_where_it_was(corpus, first_batch):
+    """150 of another cut, more than a pass of them has, and then the batches from their beginning."""
+    batches, others = TokenBatches(corpus, 200, 3), TokenBatches(corpus, 400, 4)
+    assert others.steps_per_epoch < 150
+    expected = [*arrays(others.dataset().take(150)), *arrays(batches.dataset().take(70))]
+    strategy = tf.distribute.get_strategy()
+    found = arrays(batches.distributed(strategy, first_batch, before=(others, 150)).take(220 - first_batch))
+    assert equal(found, expected[first_batch:])
+
+
 @pytest.mark.parametrize("first_batch", [-1, 1.5])
 def test_first_batch_must_be_a_number_from_0(corpus, first_batch):
     batches = TokenBatches(corpus, 400)

@@ -3,6 +3,8 @@
 import csv
 import json
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from keras_transformer.checkpoints import average_checkpoints, load_preset
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import score_translations
+from keras_transformer.training.folder import only_trainer
 from tests.training.runs import TINY, run, stop, write_recipe
 
 
@@ -178,3 +181,28 @@ def test_a_start_that_failed_leaves_a_folder_that_the_corrected_recipe_may_have(
         recipe.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
         status, _, error = run_anything("train", recipe, "--to", tmp_path / "run")
         assert status == 2 and name in error and "another recipe" not in error
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from keras_transformer.training.folder import only_trainer
+with only_trainer(Path(sys.argv[1])):
+    print("at work", flush=True)
+    time.sleep(300)
+"""
+
+
+def test_folder_that_another_process_trains_in_is_refused_until_that_is_gone(finished, run_anything):
+    recipe, folder, _ = finished
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != "recipe.yaml"}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout.readline() == "at work\n"
+            status, _, error = run_anything("train", recipe, "--to", folder)
+        finally:
+            other.kill()
+    assert status == 2 and f"one process at a time: wait for the other one, or stop it. Received: {folder}" in error
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    with only_trainer(folder):
+        pass
