@@ -135,8 +135,11 @@ class TokenBatches:
 
         Args:
             strategy: The strategy.
-            first_batch: As in `dataset`.
+            first_batch: Batches to leave out at the start, those of `before` first.
             before: Other `TokenBatches`, and how many of theirs come before those of this one.
+
+        Raises:
+            ValueError: If a number is not an integer from 0 on.
         """
         if strategy.num_replicas_in_sync == 1:
             return self._dataset(first_batch, [0], 1, endless=True, before=before)
@@ -152,6 +155,8 @@ class TokenBatches:
         if check_integer("first_batch", first_batch) < 0:
             raise ValueError(f"`first_batch` must be at least 0. Received: first_batch={first_batch}")
         others, count = before or (self, 0)
+        if check_integer("before", count) < 0:
+            raise ValueError(f"`before` must have at least 0 batches. Received: {count}")
 
         def generate():
             of_others = itertools.islice(others._stream(first_batch, endless=True), max(count - first_batch, 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import fcntl
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +18,14 @@ from keras_transformer.training.recipe import Recipe, load_recipe
 _FREE_OPTIONS = tuple(
     f"training.{name}" for name in ("epochs", "patience", "translate_every", "average_last", "distribution")
 )
-_LOCK = ".trained-by-worker-"
+_LOCK, _NO_LOCKS = ".trained-by-worker-", (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
-    """Makes the folder of a run, or finds it as the same recipe left it.
+    """Begins a run in a folder, or finds it as the same recipe left it.
 
     Args:
-        folder: The folder.
+        folder: The folder, in which no other process trains.
         recipe: The run's recipe.
         write: Whether to write the recipe into it: of several workers one does.
 
@@ -42,7 +43,6 @@ def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
                 f"{folder} holds a run of another recipe: choose another folder, or delete it. Received: "
                 f"other values of {', '.join(changed)}"
             )
-    folder.mkdir(parents=True, exist_ok=True)
     if write:
         write_text(path, yaml.safe_dump(options, allow_unicode=True, sort_keys=False))
 
@@ -51,13 +51,16 @@ def open_run_folder(folder: Path, recipe: Recipe, write: bool) -> None:
 def only_trainer(folder: Path, worker: int = 0) -> Iterator[None]:
     """Keeps other processes from training in the folder of a run. A process that is killed keeps nobody out.
 
+    On a file system that has no locks nobody is kept out.
+
     Args:
-        folder: The folder.
+        folder: The folder, which is made if need be.
         worker: The number of this worker: each keeps out those of its number.
 
     Raises:
         ValueError: If another one trains in it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     with open(folder / f"{_LOCK}{worker}", "a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,6 +69,9 @@ def only_trainer(folder: Path, worker: int = 0) -> Iterator[None]:
                 f"A run folder is trained in by one process at a time: wait for the other one, or stop it. Received: "
                 f"{folder}, in which one is at work"
             ) from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import typing
 from importlib import resources
 from pathlib import Path
@@ -171,15 +172,20 @@ class Recipe(_Section):
         if self.data.diversify and self.training.distribution == "multi_worker":
             raise ValueError(
                 "data.diversify trains three models in one process, one after the other, which is not possible on "
-                f"several machines. Received: data.diversify={self.data.diversify}, "
-                "training.distribution='multi_worker'"
+                "several machines: set it to 0, or training.distribution to none or mirrored. Received: "
+                f"data.diversify={self.data.diversify}, training.distribution='multi_worker'"
             )
         if self.data.diversify and self.training.init_from:
             raise ValueError(
-                "data.diversify trains three models from the beginning, which training.init_from is not. "
+                "data.diversify trains three models from the beginning, which training.init_from is not: set it to 0. "
                 f"Received: data.diversify={self.data.diversify}, training.init_from={self.training.init_from!r}"
             )
         return self
+
+    @property
+    def diversified_epochs(self) -> int:
+        """How many epochs, the first ones, read translations of the text beside it: at least one of any share."""
+        return math.ceil(self.data.diversify * self.training.epochs - 1e-9)
 
     def transformer_config(self, source_size: int, target_size: int) -> TransformerConfig:
         """The `TransformerConfig` for tokenizers of these sizes."""

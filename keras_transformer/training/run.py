@@ -41,11 +41,8 @@ class Run:
         recipe: A `Recipe`.
         folder: The run folder. It will hold `recipe.yaml`, `tokenizer.model`, `data_report.json`, `data/`, `logs/` for
             TensorBoard, `history.csv`, `checkpoints/`, `backup/`, and at the end the best model (`config.json`,
-            `model.weights.h5`) with its `scores.json`; with `data.diversify` first of all `diversification/`.
+            `model.weights.h5`) with its `scores.json`; with `data.diversify` also `diversification/`.
         data: Folder with local copies of public data sets; None to download them.
-
-    Raises:
-        ValueError: If the folder holds a run of another recipe.
     """
 
     def __init__(self, recipe: Recipe, folder: str | os.PathLike, data: str | os.PathLike | None = None):
@@ -56,16 +53,16 @@ class Run:
         cluster = self._strategy.cluster_resolver
         self._worker = (cluster.task_id or 0) if cluster and recipe.training.distribution == "multi_worker" else 0
         self._unused = tempfile.TemporaryDirectory()  # It goes when the run does.
-        open_run_folder(self.folder, recipe, write=self._worker == 0)
 
     def train(self) -> dict[str, Any]:
         """Trains, or goes on, and writes the best model; returns what `scores.json` holds.
 
         Raises:
-            ValueError: If a corpus, a tokenizer or a checkpoint is not as it should be; the message names it. If
-                another process trains in the folder.
+            ValueError: If the folder holds a run of another recipe, or another process trains in it. If a corpus, a
+                tokenizer or a checkpoint is not as it should be; the message names it.
         """
         with only_trainer(self.folder, self._worker):
+            open_run_folder(self.folder, self.recipe, write=self._worker == 0)
             if not self._finished():
                 return self._train()
         self._say(f"{self.folder} is trained already. A greater training.epochs would go on.")
@@ -75,7 +72,10 @@ class Run:
         training = self.recipe.training
         text = self._text = RunText(self.recipe, self.folder, self._data, self._worker, self._say)
         steps = training.steps_per_epoch or text.train.steps_per_epoch
-        before = self._before(steps)
+        first = self.recipe.diversified_epochs
+        before = (text.diversified(self._train_teacher), first * steps) if first else None
+        if before:
+            self._say(f"The first {first} epochs read {len(before[0].corpus):,} pairs: the text and its translations.")
         keras.utils.set_random_seed(training.seed)
         keras.config.set_dtype_policy(training.precision)
         with self._strategy.scope():
@@ -105,18 +105,8 @@ class Run:
             self._say(f"Trained in {(time.perf_counter() - started) / 60:.1f} minutes.")
         return self._finish(model.config) if self._worker == 0 else {}
 
-    def _before(self, steps):
-        """What comes before the text alone, as `TokenBatches.distributed` wants it; None for nothing."""
-        epochs = round(self.recipe.data.diversify * self.recipe.training.epochs)
-        if not self.recipe.data.diversify:
-            return None
-
-        def train(recipe, folder):
-            Run(recipe, folder, self._data).train()
-
-        batches = self._text.diversified(train)
-        self._say(f"The first {epochs} epochs read {len(batches.corpus):,} pairs: the text and its translations.")
-        return batches, epochs * steps
+    def _train_teacher(self, recipe, folder):
+        Run(recipe, folder, self._data).train()
 
     def _make_model(self, steps_per_epoch):
         recipe, training = self.recipe, self.recipe.training
@@ -170,7 +160,10 @@ class Run:
         )
         callbacks += [TokensPerSecond(), scores]
         if training.patience:
-            callbacks.append(keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode))
+            # No sooner than the text is read alone, where more is to be had.
+            begin = {"start_from_epoch": self.recipe.diversified_epochs}
+            stop = keras.callbacks.EarlyStopping(training.monitor, patience=training.patience, mode=mode, **begin)
+            callbacks.append(stop)
         # All workers have the same callbacks, since saving takes all of them; only the first one's files are used.
         folder = self.folder if chief else Path(self._unused.name)
         callbacks += [

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_transformer.checkpoints import load_tokenizers, save_tokenizers, write_json
+from keras_transformer.checkpoints import load_tokenizers, read_json, save_tokenizers, write_json
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
 from keras_transformer.evaluate import score_translations
 from keras_transformer.text import Tokenizer
@@ -43,11 +43,13 @@ class RunText:
         # The test text is not read yet: what is missing is better told now than after hours.
         train, validation, _ = map(self._corpora, (recipe.data.train, recipe.data.validation, recipe.data.test))
         self.validation_pairs = list(validation)
+        if recipe.data.diversify:
+            self._check_references()
         source, target = self._make_tokenizers(train)
         self.tokenizers: tuple[Tokenizer, Tokenizer] = (source, target)
         name = f"worker-{worker}"
         is_new = not self._ids(name).exists()
-        self.train = self._batches(train, name)
+        self.train = self._batches(train, name, recipe.data.max_length)
         if is_new:
             say(*(f"{title}: {report}" for title, report in validation.reports.items()))
         if is_new and worker == 0:
@@ -64,15 +66,27 @@ class RunText:
             train: Trains the models that translate, a recipe in a run folder, unless this run has done so before.
 
         Raises:
-            ValueError: If a language is none that translations can be scored in, or as `RunText`.
+            ValueError: As `RunText`.
         """
-        data, name = self._recipe.data, "diversified"
-        more = []
-        if not self._ids(name).exists():
-            for language in (data.source_language, data.target_language):  # As early.
-                score_translations(hypotheses=["-"], references=["-"], target_language=language)
+        name, options = "diversified", self._recipe.training
+        is_new, more = not self._ids(name).exists(), []
+        if is_new:
             more = diversified_corpora(self._recipe, self._folder / "diversification", train, self._data, self._say)
-        return self._batches(self._corpora([*data.train, *more]), name)
+        corpora = self._corpora([*self._recipe.data.train, *more])
+        # A model may say more than any text has: what does not fit in a batch is left out.
+        room = max(options.fixed_lengths) if options.fixed_lengths else options.batch_tokens
+        batches = self._batches(corpora, name, min(self._recipe.data.max_length, room))
+        if is_new:
+            path = self._folder / "data_report.json"
+            reports = {**read_json(path), "diversified": corpora.reports_as_dict()}
+            write_json(path, {**reports, "diversified_over_max_length": batches.corpus.left_out})
+        return batches
+
+    def _check_references(self):
+        """Both sides of the validation text must be such as translations can be compared with."""
+        languages = (self._recipe.data.source_language, self._recipe.data.target_language)
+        for texts, language in zip(zip(*self.validation_pairs, strict=True), languages, strict=True):
+            score_translations(hypotheses=texts, references=texts, target_language=language, metrics=("bleu",))
 
     def _corpora(self, corpora):
         return RecipeCorpora(corpora, self._recipe.data, self._data)
@@ -80,17 +94,17 @@ class RunText:
     def _ids(self, name):
         return self._folder / "data" / name
 
-    def _batches(self, corpora, name):
+    def _batches(self, corpora, name, max_length):
         """Batches of a corpus for training, which lies in the run folder as ids once it has been read."""
         options, data = self._recipe.training, self._recipe.data
         if self._ids(name).exists():
             corpus = TokenizedCorpus.from_folder(self._ids(name))
         else:
             pairs = with_case_variants(corpora, data.case_augmentation)
-            corpus = TokenizedCorpus.from_pairs(pairs, *self.tokenizers, data.max_length, self._ids(name))
+            corpus = TokenizedCorpus.from_pairs(pairs, *self.tokenizers, max_length, self._ids(name))
             self._say(*(f"{title}: {report}" for title, report in corpora.reports.items()))
             if corpus.left_out:
-                self._say(f"{corpus.left_out:,} training pairs left out: over {data.max_length} tokens on a side")
+                self._say(f"{corpus.left_out:,} training pairs left out: over {max_length} tokens on a side")
         sampling = options.subword_sampling and SubwordSampling(
             *self.tokenizers, options.subword_sampling, data.max_length
         )

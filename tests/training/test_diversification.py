@@ -6,12 +6,14 @@ import shutil
 import pytest
 
 from keras_transformer.checkpoints import load_tokenizers
+from keras_transformer.data import TokenizedCorpus
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.decoding.constraints import EOS
 from keras_transformer.models import Transformer
 from keras_transformer.training.diversification import backward_recipe, diversified_corpora, forward_recipe
 from keras_transformer.training.recipe import load_recipe
+from keras_transformer.training.text import RunText
 from tests.training.runs import write_recipe
 
 PAIRS = phrasebook("zh", "train")[:120]
@@ -33,7 +35,7 @@ def recipe(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(recipe, tmp_path_factory):
-    """The run folder, and for each of the three models the batches of each of its two epochs."""
+    """The run folder, and for each of the three models the pairs of each of its first two epochs."""
     from keras_transformer.training import Run
 
     folder, met, fit = tmp_path_factory.mktemp("run"), [], Transformer.fit
@@ -85,14 +87,31 @@ def test_model_learns_from_the_text_and_both_translations_of_it_and_then_from_th
         return {tuple((*tokenizer.encode(text), EOS) for text in pair) for pair in zip(*sides, strict=True)}
 
     text = ids(sources, targets)
-    more = ids(sources, lines(made / "source_translated.txt")) | ids(lines(made / "target_translated.txt"), targets)
+    translated = ids(sources, lines(made / "source_translated.txt"))
+    translated_back = ids(lines(made / "target_translated.txt"), targets)
+    corpus = TokenizedCorpus.from_folder(folder / "data" / "diversified")
+    every = {tuple(map(tuple, pair)) for pair in corpus}
+    blank = {pair for pair in translated | translated_back if (EOS,) in pair}
+    assert every == (text | translated | translated_back) - blank
     # An epoch has as many updates as batches of the text alone, and the first one reads from three times as much.
-    assert last[0] < text | more and last[0] & text and last[0] & more
+    assert last[0] < every and last[0] & text
+    assert last[0] & (translated - text) and last[0] & (translated_back - text)
     assert last[1] == text
     assert forward[0] == text and backward[0] == ids(targets, sources)
 
 
-def test_the_three_models_have_one_vocabulary(run_folder):
+def test_report_of_the_text_counts_its_translations(run_folder):
+    report = json.loads((run_folder / "data_report.json").read_text(encoding="utf-8"))
+    made = run_folder / "diversification"
+    assert [title.split()[:2] for title in report["diversified"]][1:] == [
+        [str(made / "source.txt"), str(made / "source_translated.txt")],
+        [str(made / "target.txt"), str(made / "target_translated.txt")],
+    ]
+    assert [one["read"] for one in report["diversified"].values()] == [120, 120, 120]
+    assert len(report["train"]) == 1 and report["diversified_over_max_length"] == 0
+
+
+def test_model_and_the_one_that_translates_the_sources_have_one_vocabulary(run_folder):
     tokenizer = (run_folder / "tokenizer.model").read_bytes()
     assert (run_folder / "diversification" / "forward" / "tokenizer.model").read_bytes() == tokenizer
 
@@ -134,6 +153,37 @@ def test_texts_of_a_finished_training_may_be_deleted(run_folder, recipe, tmp_pat
     assert not (copy / "diversification").exists()
 
 
+def test_translations_that_fit_in_no_batch_are_left_out(run_folder, recipe, tmp_path):
+    """A model may write fifty tokens more than its source has."""
+    shutil.copytree(run_folder / "diversification", tmp_path / "diversification")
+    path = tmp_path / "diversification" / "source_translated.txt"
+    path.write_text("\n".join(["water " * 100, *lines(path)[1:], ""]), encoding="utf-8")
+    asked = load_recipe(recipe, {**DIVERSIFIED, "training.fixed_lengths": [100, 30]})
+    said = []
+    batches = RunText(asked, tmp_path, None, 0, lambda *lines: said.extend(lines)).diversified(train=None)
+    assert batches.corpus.left_out == 1 and batches.corpus.lengths.max() <= 100
+    assert "1 training pairs left out: over 100 tokens on a side" in said
+
+
+def test_patience_begins_where_the_text_is_read_alone(run_folder, recipe, tmp_path):
+    """Nothing is learnt at such a rate, so that no epoch is better than the first."""
+    from keras_transformer.training import Run
+
+    shutil.copytree(run_folder / "diversification", tmp_path / "diversification")
+    options = {"training.epochs": 6, "training.patience": 1, "optimizer.peak_learning_rate": 1e-12}
+    Run(load_recipe(recipe, {**DIVERSIFIED, **options}), tmp_path).train()
+    history = lines(tmp_path / "history.csv")
+    assert [row.split(",")[0] for row in history] == ["epoch", "0", "1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("share", "epochs", "expected"), [(0, 4, 0), (0.01, 4, 1), (0.5, 3, 2), (0.5, 5, 3), (0.75, 96, 72), (1, 7, 7)]
+)
+def test_share_of_the_epochs_is_rounded_up(recipe, share, epochs, expected):
+    asked = load_recipe(recipe, {"data.diversify": share, "training.epochs": epochs})
+    assert asked.diversified_epochs == expected
+
+
 def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
     asked = load_recipe(recipe, {"data.diversify": 0.5})
     forward, backward = forward_recipe(asked), backward_recipe(asked)
@@ -143,24 +193,35 @@ def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
     assert [corpus.swap for corpus in backward.data.train + backward.data.validation] == [True, True]
     assert backward.training == forward.training
     assert backward_recipe(backward) == forward
+    shorter = load_recipe(recipe, {"data.diversify": 0.5, "data.teacher_epochs": 1})
+    assert forward_recipe(shorter).training == backward_recipe(shorter).training
+    assert forward_recipe(shorter).training == plain.training.model_copy(update={"epochs": 1})
 
 
 def test_what_is_missing_is_told_before_anything_is_trained(recipe, tmp_path, run_anything):
     for option, named in (
         ("test=[{source: none.zh, target: none.en}]", "none.zh"),
-        ("source_language=Chinese", "'Chinese'"),
+        ("source_language=Chinese", "'Chinese'"),  # Fit to translate from, and not to translate into.
     ):
         options = ("--set", "data.diversify=0.5", "--set", f"data.{option}")
         status, _, error = run_anything("train", recipe, "--to", tmp_path / named, *options)
-        assert (status, (tmp_path / named / "diversification").exists()) == (2, False)
+        assert status == 2
+        # The corrected recipe may have the folder.
+        assert sorted(path.name for path in (tmp_path / named).iterdir()) == [".trained-by-worker-0", "recipe.yaml"]
         assert named in error
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"training.distribution": "multi_worker"}, "not possible on several machines. Received: data.diversify=0.5"),
-        ({"training.init_from": "runs/general"}, "which training.init_from is not. Received: data.diversify=0.5"),
+        (
+            {"training.distribution": "multi_worker"},
+            "on several machines: set it to 0, or .*=0.5",
+        ),
+        (
+            {"training.init_from": "runs/general"},
+            "init_from is not: set it to 0. Received: data.diversify=0.5",
+        ),
     ],
     ids=str,
 )

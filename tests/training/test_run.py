@@ -1,7 +1,10 @@
 """Whole runs through the command line on slices of the phrasebook; what is killed is a process of its own."""
 
 import csv
+import errno
+import fcntl
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -187,22 +190,42 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from keras_transformer.training.folder import only_trainer
-with only_trainer(Path(sys.argv[1])):
+with only_trainer(Path(sys.argv[1])), only_trainer(Path(sys.argv[2])):
     print("at work", flush=True)
     time.sleep(300)
 """
 
 
-def test_folder_that_another_process_trains_in_is_refused_until_that_is_gone(finished, run_anything):
+def test_folder_that_another_process_trains_in_is_refused_until_that_is_gone(finished, tmp_path, run_anything):
     recipe, folder, _ = finished
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != "recipe.yaml"}
-    with subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True) as other:
+    held = tmp_path / "held"  # As a run has it that has only begun to read.
+    held.mkdir()
+    (held / "recipe.yaml").write_bytes((folder / "recipe.yaml").read_bytes())
+    before = {path: path.stat().st_mtime_ns for path in [*folder.rglob("*"), *held.rglob("*")]}
+    with subprocess.Popen([sys.executable, "-c", HOLDER, folder, held], stdout=subprocess.PIPE, text=True) as other:
         try:
             assert other.stdout.readline() == "at work\n"
-            status, _, error = run_anything("train", recipe, "--to", folder)
+            for busy, option in ((folder, "training.epochs=9"), (held, "optimizer.warmup_steps=31")):
+                status, _, error = run_anything("train", recipe, "--to", busy, "--set", option)
+                assert status == 2
+                assert f"one process at a time: wait for the other one, or stop it. Received: {busy}" in error
         finally:
             other.kill()
-    assert status == 2 and f"one process at a time: wait for the other one, or stop it. Received: {folder}" in error
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    with only_trainer(folder):
+    with only_trainer(folder), only_trainer(folder, worker=1):
+        pass
+
+
+def test_where_a_file_system_has_no_locks_nobody_is_kept_out(tmp_path, monkeypatch):
+    def refused(number):
+        def flock(*_):
+            raise OSError(number, os.strerror(number))
+
+        return flock
+
+    monkeypatch.setattr(fcntl, "flock", refused(errno.ENOLCK))
+    with only_trainer(tmp_path):
+        pass
+    monkeypatch.setattr(fcntl, "flock", refused(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error"), only_trainer(tmp_path):
         pass
