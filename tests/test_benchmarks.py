@@ -4,7 +4,12 @@ import json
 import sys
 from pathlib import Path
 
+import keras
 import pytest
+
+from keras_transformer.decoding import Translator
+from keras_transformer.models import TransformerConfig, transformer
+from keras_transformer.text import Tokenizer
 
 FOLDER = Path(__file__).parents[1] / "training" / "benchmarks"
 WORKS = """
@@ -90,6 +95,24 @@ def test_tokens_of_translations_are_counted_up_to_their_end_and_only_once(harnes
     work = decoding_peers._counted(lambda texts: [text.upper() for text in texts], ["a", "bcd"], False, tokens_of)
     assert work() == work() == {"sentences": 2, "tokens": 4}
     assert counted == ["A", "BCD"]
+
+
+def test_marian_as_it_is_loaded_says_what_the_model_says(harness, tmp_path):
+    torch = pytest.importorskip("torch", reason="the peer is PyTorch's")
+    pytest.importorskip("transformers", reason="the peer is of transformers")
+    from marian_model import save_marian
+
+    keras.utils.set_random_seed(1)
+    texts = ["a man in a green hat", "two dogs", "a man sleeps on a red couch in a green room"]
+    tokenizer = Tokenizer.train(texts, vocabulary_size=300, model_type="bpe")
+    model = transformer(TransformerConfig.from_preset("tiny", tokenizer.vocabulary_size))
+    save_marian(tmp_path / "marian.pt", model)
+    marian = torch.load(tmp_path / "marian.pt", weights_only=False)
+    for text in texts:
+        (ours,) = Translator(model, tokenizer).translate([text], beam_size=1, max_length=20)
+        ids = torch.tensor([[*tokenizer.encode(text), 3]])
+        found = marian.generate(ids, num_beams=1, do_sample=False, max_new_tokens=20, suppress_tokens=[0, 1, 2])
+        assert found[0, 1:].tolist() == list(ours.token_ids)
 
 
 def test_results_are_saved_with_a_plot(harness, tmp_path):

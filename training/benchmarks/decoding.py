@@ -78,7 +78,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     arguments = {"run": run, "source": str(folder / "few.ids.json"), **shared}
     name = f"samplers of keras-nlp, {LATENCY_SENTENCES} sentences"
     made.append(Peer(name, "decoding_peers:keras_nlp", arguments, {**threads, **onednn} if beam_size == 1 else {}))
-    arguments = {"folder": str(folder / "marian"), "source": ids, **shared}
+    arguments = {"file": str(folder / "marian.pt"), "source": ids, **shared}
     made.append(
         Peer("Marian of Hugging Face, PyTorch", "decoding_peers:marian", arguments, {**threads, **batches}),
     )
@@ -97,7 +97,7 @@ def latencies(results):
 
 def _export(run, folder):
     """Writes the model as every engine wants it: a peer that loads it needs nothing of TensorFlow unless it is ours."""
-    from marian_model import marian_of
+    from marian_model import save_marian
 
     from keras_transformer.checkpoints import load_preset
     from keras_transformer.decoding import Translator
@@ -106,7 +106,7 @@ def _export(run, folder):
     model, source_tokenizer, target_tokenizer = load_preset(run)
     Translator(model, source_tokenizer, target_tokenizer).export(folder / "model", warmup=False)
     export_ctranslate2(folder / "ctranslate2", model, source_tokenizer, target_tokenizer)
-    marian_of(model).save_pretrained(folder / "marian")
+    save_marian(folder / "marian.pt", model)
 
 
 def _write_sources(run, source, path, most=None):

@@ -117,13 +117,12 @@ def ctranslate2(
     return _counted(work, json.loads(Path(source).read_text()), one_by_one, tokens_of)
 
 
-def marian(folder, source, beam_size, one_by_one=False, threads=2, batch_size=64):
+def marian(file, source, beam_size, one_by_one=False, threads=2, batch_size=64):
     """`generate` of Hugging Face's Marian on PyTorch, from ids to ids: `source` is a file of lists of them."""
     import torch
-    from transformers import MarianMTModel
 
     torch.set_num_threads(threads)
-    model = MarianMTModel.from_pretrained(folder).eval()
+    model = torch.load(file, weights_only=False)
     options = {"num_beams": beam_size, "length_penalty": 0.0, "max_new_tokens": LIMIT, "do_sample": False}
 
     def work(ids):

@@ -9,6 +9,14 @@ from transformers import MarianConfig, MarianMTModel
 POSITIONS = 512
 
 
+def save_marian(path, ours):
+    """Writes the `MarianMTModel` of a `Transformer`, for `torch.load`.
+
+    Marian's own `save_pretrained` and `from_pretrained` leave out positions, and put other sinusoids in their place.
+    """
+    torch.save(marian_of(ours), path)
+
+
 def marian_of(ours):
     """A `MarianMTModel` that computes what a `Transformer` does.
 
