@@ -58,7 +58,7 @@ def test_peers_work_in_turn_in_processes_of_their_own_at_their_best_setting(harn
     assert set(results[0]["tried"]) == {'{"fast": false}', '{"fast": true}'}
     assert all(len(result["seconds"]) == 3 and 1e6 < result["peak_bytes"] < 1e8 for result in results)
     assert all(0.01 <= seconds < 0.05 for seconds in results[0]["seconds"])
-    assert len(log.read_text().splitlines()) == 2 * 2 + 2 + 2 * 3  # Two settings tried, two warmed up, three rounds.
+    assert len(log.read_text().splitlines()) == 2 * 6 + 2 + 2 * 3  # Two settings tried, two warmed up, three rounds.
     rounds = [line.split() for line in log.read_text().splitlines()][-6:]
     assert [seconds for _, seconds in rounds] == ["0.01", "0.05"] * 3
     assert len({process for process, _ in rounds}) == 2
