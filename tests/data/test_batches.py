@@ -399,6 +399,13 @@ def test_other_batches_may_come_before_and_a_training_that_goes_on_meets_both_wh
     assert equal(found, expected[first_batch:])
 
 
+@pytest.mark.parametrize("count", [-1, 1.5])
+def test_number_of_batches_that_come_before_must_be_a_number_from_0(corpus, count):
+    batches = TokenBatches(corpus, 400, 1)
+    with pytest.raises(ValueError, match=f"`before` must.*Received: .*{count}"):
+        batches.distributed(tf.distribute.get_strategy(), before=(batches, count))
+
+
 @pytest.mark.parametrize("first_batch", [-1, 1.5])
 def test_first_batch_must_be_a_number_from_0(corpus, first_batch):
     batches = TokenBatches(corpus, 400)

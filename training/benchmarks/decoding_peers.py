@@ -1,6 +1,6 @@
 """The engines that `decoding.py` compares, all with the weights of one trained model.
 
-Each function takes the folder of the model, a file of sentences, a beam width and a setting; what it returns
+Each function takes the folder or file of the model, a file of sentences, a beam width and a setting; what it returns
 translates all sentences, and says how many they are, and all at once how many tokens their translations have, their end
 counted. The length penalty is off, whose definitions differ, and no translation may be longer than `LIMIT` tokens.
 """
