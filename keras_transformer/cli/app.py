@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -45,7 +46,7 @@ def main() -> None:
     try:
         app(prog_name="keras-transformer")
     except KeyboardInterrupt:  # One that came before the command itself had begun, which Typer does not catch.
-        print("Stopped.", file=sys.stderr)
+        _say_at_interrupt("Stopped.")
         sys.exit(130)
     except (ValueError, ImportError, OSError) as error:
         if os.environ.get("KERAS_TRANSFORMER_DEBUG"):
@@ -66,8 +67,14 @@ def stopped_by_interrupt(message):
     try:
         yield
     except KeyboardInterrupt:
-        print(f"\n{message}", file=sys.stderr)
+        _say_at_interrupt(f"\n{message}")
         raise typer.Exit(130) from None
+
+
+def _say_at_interrupt(message):
+    # The way out waits for what is being computed: keys pressed again in the meantime would change the exit status.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print(message, file=sys.stderr)
 
 
 def search_options(options, **search):
