@@ -43,6 +43,7 @@ def export(
     cells: Annotated[
         int, typer.Option(help="Hypotheses times positions computed at a time; memory grows with it.")
     ] = 65536,
+    rows: Annotated[int, typer.Option(help="Lines computed at a time; a GPU wants more, 10000.")] = 64,
     xla_buckets: Annotated[
         str,
         typer.Option(help="Lengths of sources to compile searches for, as GPUs like it: 32,64,128. None by default."),
@@ -71,7 +72,7 @@ def export(
         return
     if quantization is not None:
         raise ValueError(f"--quantization is for --format ctranslate2. Received: --quantization {quantization}")
-    limits = ServingLimits(max_beam_size, max_source_length, max_length, cells)
+    limits = ServingLimits(max_beam_size, max_source_length, max_length, cells, rows)
     scored_on = {"source": source, "reference": reference, "target_language": target_language, "data": data}
     wants_score = dtype != "float32" or source is not None if score is None else score
     with stopped_by_interrupt("Stopped; no version was written."):

@@ -81,7 +81,8 @@ class RowSearch:
                 found = tf.cond(width == 1, lambda: self._greedy(ids, chosen), lambda: self._beam(ids, chosen))
             return finish(Hypotheses._make(found), numbers)
 
-        return in_chunks(search, width, length, self._cells, outputs)
+        most_rows = None if self._shapes else self._limits.rows
+        return in_chunks(search, width, length, self._cells, outputs, most_rows)
 
     def _rows(self, prefix_ids, max_length, **options):
         count = tf.shape(max_length)[0]

@@ -7,7 +7,7 @@ from keras_transformer.export.chunks import in_chunks
 WIDTH, LENGTH = [1, 4, 1, 2, 4, 1, 1, 2], [3, 5, 40, 7, 1, 3, 2, 7]
 
 
-def run_all(cells, width=WIDTH, length=LENGTH):
+def run_all(cells, width=WIDTH, length=LENGTH, most_rows=None):
     """The results, and the rows of each chunk with their width."""
     chunks = []
 
@@ -19,7 +19,7 @@ def run_all(cells, width=WIDTH, length=LENGTH):
     count = len(width)
     outputs = tf.fill([count, 2], "-"), tf.fill([count, 4], -1.0), tf.zeros([count], tf.bool)
     function = tf.function(
-        lambda width, length: in_chunks(run, width, length, cells, outputs),
+        lambda width, length: in_chunks(run, width, length, cells, outputs, most_rows),
         input_signature=[tf.TensorSpec([None], tf.int32)] * 2,
         autograph=False,
     )
@@ -46,6 +46,13 @@ def test_chunk_is_within_the_cells_or_one_row_and_of_one_width(cells):
         assert costs[-1] <= cells or len(rows) == 1
     lengths = [(WIDTH[row], LENGTH[row]) for rows, _ in chunks for row in rows]
     assert lengths == sorted(lengths, reverse=True)
+
+
+def test_chunk_has_as_many_rows_as_are_allowed_and_no_more():
+    results, chunks = run_all(10**6, most_rows=3)
+    for got, expected in zip(results, run_all(10**6)[0], strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert [(len(rows), width) for rows, width in chunks] == [(2, 4), (2, 2), (3, 1), (1, 1)]
 
 
 def test_no_rows_are_no_chunks():

@@ -6,7 +6,7 @@ from keras_transformer.export.fixed_shapes import FixedShapes
 from keras_transformer.models import TransformerConfig, transformer
 
 
-@pytest.mark.parametrize("name", ["max_beam_size", "max_source_length", "max_length", "cells"])
+@pytest.mark.parametrize("name", ["max_beam_size", "max_source_length", "max_length", "cells", "rows"])
 @pytest.mark.parametrize("value", [0, -1, 2.5, "8", True, None])
 def test_limits_are_whole_numbers_of_at_least_1(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be a whole number of at least 1. Received: {name}="):

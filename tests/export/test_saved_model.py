@@ -420,7 +420,8 @@ def test_card_says_what_the_model_is(exported):
     card = read_card(exported[1])
     assert card["name"] == "small" and card["dtype"] == "float32"
     assert card["parameters"] == exported[0]._ensemble.models[0].count_params()
-    assert card["limits"] == {"max_beam_size": 16, "max_source_length": 128, "max_length": 128, "cells": 65536}
+    lengths = {"max_source_length": 128, "max_length": 128}
+    assert card["limits"] == {"max_beam_size": 16, **lengths, "cells": 65536, "rows": 64}
     assert card["tokenizers"]["source"] == exported[0]._source.checksum
     assert set(card["signatures"]) == set(CONTRACT) and set(card["versions"]) >= {"tensorflow", "keras_transformer"}
 

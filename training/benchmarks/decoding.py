@@ -60,7 +60,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     # Of several batches two are computed at a time, and two threads for each never won.
     alone = {**threads, "jit_compile": [False, True]}
     ours = {**onednn, **(alone if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
-    served = {**onednn, **({} if one_by_one else {"rows": [64, 100, 250, 500], "by_length": [False, True]})}
+    served = {**onednn, **({} if one_by_one else {"batch_size": [125, 250, 500]})}
     made = [
         Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
         Peer(

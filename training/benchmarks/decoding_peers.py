@@ -33,13 +33,8 @@ def python(run, source, beam_size, one_by_one=False, threads=1, onednn=True, bat
     return _counted(work, texts, one_by_one, lambda translation: len(translation.token_ids))
 
 
-def saved_model(
-    run, folder, source, beam_size, one_by_one=False, threads=1, onednn=True, requests=2, rows=250, by_length=False
-):
-    """The signature `translate` of an exported model, asked by several callers at a time.
-
-    `by_length` is what a client may do as well as `Translator` does: it asks for texts of like lengths together.
-    """
+def saved_model(run, folder, source, beam_size, one_by_one=False, threads=1, onednn=True, requests=2, batch_size=500):
+    """The signature `translate` of an exported model, asked by several callers at a time, in the order of the texts."""
     tf = _tensorflow(threads, onednn)
     import tensorflow_text  # noqa: F401
 
@@ -55,8 +50,7 @@ def saved_model(
         return answer["translations"].numpy()[:, 0].tolist()
 
     def work(texts):
-        ordered = sorted(texts, key=len, reverse=True) if by_length else texts
-        parts = [ordered[i : i + rows] for i in range(0, len(ordered), rows)]
+        parts = [texts[i : i + batch_size] for i in range(0, len(texts), batch_size)]
         with ThreadPoolExecutor(requests) as executor:
             return list(itertools.chain.from_iterable(executor.map(ask, parts)))
 
