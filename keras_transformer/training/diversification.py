@@ -59,8 +59,7 @@ def diversified_corpora(
         if not translated.exists():
             say(f"Diversification: translating {plain}")
             translator = Translator.from_preset(folder / name)
-            # A model that has learnt little may say NUL, which no corpus takes.
-            _write(translated, (one.text.replace("\0", " ") for one in translator.translate(texts(side), **SEARCH)))
+            _write(translated, map(_learnable, translator.translate(texts(side), **SEARCH)))
         corpora.append(Corpus(source=str(plain), target=str(translated), swap=name == "backward"))
     return corpora
 
@@ -91,6 +90,12 @@ def backward_recipe(recipe: Recipe) -> Recipe:
 
 def _exchanged(corpora):
     return [corpus.model_copy(update={"swap": not corpus.swap}) for corpus in corpora]
+
+
+def _learnable(translation):
+    """The text of a translation; blank, which is left out as a pair, where it was cut off and so has no end."""
+    # A model that has learnt little may say NUL, which no corpus takes.
+    return "" if translation.truncated else translation.text.replace("\0", " ")
 
 
 def _write(path: Path, lines: Iterable[str]):

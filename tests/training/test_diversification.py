@@ -11,6 +11,7 @@ from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.decoding.constraints import EOS
 from keras_transformer.models import Transformer
+from keras_transformer.training import diversification
 from keras_transformer.training.diversification import backward_recipe, diversified_corpora, forward_recipe
 from keras_transformer.training.recipe import load_recipe
 from keras_transformer.training.text import RunText
@@ -109,6 +110,18 @@ def test_report_of_the_text_counts_its_translations(run_folder):
     ]
     assert [one["read"] for one in report["diversified"].values()] == [120, 120, 120]
     assert len(report["train"]) == 1 and report["diversified_over_max_length"] == 0
+
+
+def test_translation_that_was_cut_off_teaches_nobody_to_stop_there(run_folder, recipe, tmp_path, monkeypatch):
+    folder = tmp_path / "diversification"
+    shutil.copytree(run_folder / "diversification", folder)
+    (folder / "source_translated.txt").unlink()
+    search = {**diversification.SEARCH, "max_length": 4}
+    monkeypatch.setattr(diversification, "SEARCH", search)
+    diversified_corpora(load_recipe(recipe), folder, train=None, say=print)
+    translations = Translator.from_preset(folder / "forward").translate([source for source, _ in PAIRS], **search)
+    assert {one.truncated for one in translations} == {False, True}
+    assert lines(folder / "source_translated.txt") == ["" if one.truncated else one.text for one in translations]
 
 
 def test_model_and_the_one_that_translates_the_sources_have_one_vocabulary(run_folder):
