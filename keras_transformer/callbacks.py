@@ -54,7 +54,7 @@ class TranslationScores(keras.callbacks.Callback):
             logs.update(self.scores)
 
     def _translate(self):
-        translations = [one.text for one in self._translator.translate(self._sources, beam_size=1)]
+        translations = [one.text for one in self._translator.translate(self._sources, beam_size=1, return_scores=False)]
         scores = self._score(translations)
         self.scores = {f"val_{name}": score.value for name, score in scores.items()}
         lines = [] if self._signature_printed else [str(score) for score in scores.values()]

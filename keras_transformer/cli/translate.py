@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +43,7 @@ def translate(
 
     if n_best > 1 and not as_json:
         raise ValueError(f"A line of text has one translation; say --json. Received: --n-best {n_best}")
-    search = search_options(options, beam_size=beam_size, n_best=n_best)
+    search = search_options(options, beam_size=beam_size, n_best=n_best, return_scores=as_json)
     translations = Translator.from_preset(model).translate(read_texts(source), verbose=sys.stderr.isatty(), **search)
     truncated = 0
     with stopped_by_interrupt("Stopped."), writing(target) as write:
@@ -82,7 +83,11 @@ def evaluate(
 
 
 def _as_dict(translation):
-    fields = [{name: getattr(one, name) for name in ("text", "score", "truncated")} for one in translation.n_best]
+    fields = [
+        # JSON has no NaN, which a score is with `--set return_scores=false`.
+        {"text": one.text, "score": None if math.isnan(one.score) else one.score, "truncated": one.truncated}
+        for one in translation.n_best
+    ]
     return {**fields[0], "n_best": fields}
 
 

@@ -48,6 +48,8 @@ class SearchOptions:
             lines the first does. A `max_length` cuts it, too.
         early_stopping: Whether to stop a sentence as soon as `beam_size` hypotheses are finished, which is faster and
             may miss the best. Else search stops when no other can come among the `n_best`.
+        return_scores: Whether translations have scores. Without, `score` is NaN, and greedy search is faster, which
+            computes none then.
         no_repeat_ngram_size: N of the n-grams of tokens that do not come twice; 0 for none.
         repetition_penalty: What the log-probability of a token that came before is multiplied with (Keskar et al.,
             2019). Scores are without it.
@@ -81,6 +83,7 @@ class SearchOptions:
     min_length: int = 0
     target_prefix: str | Sequence[str] = ""
     early_stopping: bool = False
+    return_scores: bool = True
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     banned_tokens: Sequence[int] = ()
@@ -112,7 +115,8 @@ class SearchOptions:
             self._set(name, check_positive(name, getattr(self, name)))
         self._set("top_p", check_above_zero("top_p", self.top_p))
         check_choice("length_penalty_form", self.length_penalty_form, _LENGTH_PENALTY_FORMS)
-        check_bool("early_stopping", self.early_stopping)
+        for name in ("early_stopping", "return_scores"):
+            check_bool(name, getattr(self, name))
         if self.top_p > 1:
             raise ValueError(f"`top_p` must be at most 1. Received: top_p={self.top_p}")
         if self.sampler is not None:

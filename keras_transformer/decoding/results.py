@@ -17,7 +17,8 @@ class Hypothesis:
 
     Attributes:
         text: The translation.
-        score: Its log-probability divided by the length penalty; of a text of several lines the sum over them.
+        score: Its log-probability divided by the length penalty; of a text of several lines the sum over them. NaN with
+            `return_scores=False`.
         truncated: Whether it ended at the limit of its length, or its source was longer than the model has positions.
         token_ids: Its tokens, eos included where it ended; of a text of several lines, those of all of them.
     """

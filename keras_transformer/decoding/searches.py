@@ -54,7 +54,9 @@ class Searches:
         """The name of a search, and its function of `(source_ids, row_options)`."""
         if options.sampler is None:
             if options.is_greedy:
-                return "greedy", lambda ids, rows: greedy_search(self._ensemble, ids, rows)
+                scores = options.return_scores
+                name = "greedy" if scores else "greedy, no scores"
+                return name, lambda ids, rows: greedy_search(self._ensemble, ids, rows, return_scores=scores)
             groups = options.beam_groups
             return f"beam, {groups} groups", lambda ids, rows: beam_search(self._ensemble, ids, rows, groups=groups)
         threshold = {"random": None, "top_k": options.top_k, "top_p": options.top_p}[options.sampler]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -281,7 +282,7 @@ class Translator:
 
     def _translate_lines(self, lines, search, batch_tokens, advance: Callable[[int], None]):
         """The hypotheses of each line, `(number of its text, place in it, line)`."""
-        results = [[Hypothesis("", 0.0, False)] for _ in lines]
+        results = [[Hypothesis("", 0.0 if search.return_scores else math.nan, False)] for _ in lines]
         sources = [([], False) if is_blank(line) else self._with_eos(self._source.encode(line)) for *_, line in lines]
         run = self._searches.begin(search)
         advance(sum(place == 0 and not ids for (_, place, _), (ids, _) in zip(lines, sources, strict=True)))
@@ -297,7 +298,8 @@ class Translator:
             ids = padded([sources[i][0] for i in batch])
             compiled = search.sampler is None and search.beam_groups == 1 and self._compiled.get(search.width)
             found = (compiled and compiled.find(ids, rows)) or run
-            return Hypotheses(*(part.numpy() for part in found(ids, rows)))
+            hypotheses = Hypotheses(*(part.numpy() for part in found(ids, rows)))
+            return hypotheses if search.return_scores else hypotheses._replace(score=hypotheses.score * math.nan)
 
         # What a sampler draws depends on the order of batches.
         for batch, found in zip(batches, in_flight(translate, batches, 1 if search.sampler else None), strict=True):

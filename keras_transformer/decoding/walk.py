@@ -14,7 +14,9 @@ from keras_transformer.decoding.step import EncodedSources, Ensemble
 from keras_transformer.decoding.top_k import block_maxima
 
 
-def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, length=0) -> Hypotheses:
+def greedy_search(
+    ensemble: Ensemble, source_ids, options: RowOptions, length: int = 0, return_scores: bool = True
+) -> Hypotheses:
     """The likeliest token at each step, of one hypothesis for each source.
 
     Args:
@@ -22,13 +24,15 @@ def greedy_search(ensemble: Ensemble, source_ids, options: RowOptions, length=0)
         source_ids: int32 [B,S], eos included, padded behind.
         options: `RowOptions`; those of beams do not act.
         length: 0, or the fixed length of caches and results under XLA.
+        return_scores: Whether to compute log-probabilities, which are 0 otherwise. They need a sum over the vocabulary
+            in each step, a tenth of the time.
     """
 
     def choose(allowed):
         logits, tokens = allowed.top_k(1)
         return tokens[..., 0], logits[..., 0] == NEVER
 
-    return walk(ensemble, source_ids, options, choose, 1, length)
+    return walk(ensemble, source_ids, options, choose, 1, length, return_scores)
 
 
 def walk(
@@ -38,12 +42,13 @@ def walk(
     choose: Callable,
     width,
     length: int = 0,
+    return_scores: bool = True,
 ) -> Hypotheses:
     """As `greedy_search`, for `width` hypotheses of each source whose tokens `choose` takes.
 
     It is a function of `Allowed` that gives the tokens, int32 [B,W], and whether none was allowed, bool [B,W].
     """
-    search = _Walk(ensemble, source_ids, options, choose, width, length)
+    search = _Walk(ensemble, source_ids, options, choose, width, length, return_scores)
     index, state = run_search(search, fixed=length > 0)
     return _results(state.ids if length else state.ids[..., :index], state.log_probability, search.limits, options)
 
@@ -59,8 +64,9 @@ class _State(NamedTuple):
 class _Walk:
     """The `Search` of independent hypotheses, W for each source."""
 
-    def __init__(self, ensemble, source_ids, options, choose, width, length):
+    def __init__(self, ensemble, source_ids, options, choose, width, length, return_scores):
         self._ensemble, self._choose, self._width = ensemble, choose, width
+        self._return_scores = return_scores
         sources = EncodedSources(ensemble, source_ids, width, length)
         limits = options.limits(source_ids, length or ensemble.max_length)
         self.caches, self._longest, self._fixed = sources.caches, length or tf.reduce_max(limits), length > 0
@@ -84,15 +90,28 @@ class _Walk:
         last = tf.where(index == 0, BOS, tf.gather(state.ids, tf.maximum(index - 1, 0), axis=-1))
         logits, caches = self._sources.step(last, caches, index)
         maxima = block_maxima(logits)
-        normalizer = self._ensemble.normalizer(logits, maxima)
+        normalizer = self._normalizer(logits, maxima)
         allowed = constrain(logits, maxima, normalizer, state.ids, index, self._options, self._fixed)
         tokens, stuck = self._choose(allowed)
         tokens = tf.where(state.done, 0, tf.where(stuck, EOS, tokens))
-        gained = tf.gather(logits, tokens, batch_dims=2) - normalizer[..., 0]
-        log_probability = state.log_probability + tf.where(state.done, 0.0, gained)
+        log_probability = state.log_probability
+        if self._return_scores:
+            gained = tf.gather(logits, tokens, batch_dims=2) - normalizer[..., 0]
+            log_probability += tf.where(state.done, 0.0, gained)
         ids = tf.where(tf.range(self._longest) == index, tokens[..., None], state.ids)
         done = state.done | (tokens == EOS) | (index + 1 >= self.limits)[:, None]
         return index + 1, caches, _State(ids, log_probability, done)
+
+    def _normalizer(self, logits, maxima):
+        """That of the ensemble; anything where nothing depends on it."""
+
+        def normalizer():
+            return self._ensemble.normalizer(logits, maxima)
+
+        if self._return_scores:
+            return normalizer()
+        is_needed = tf.reduce_any(self._options.repetition_penalty != 1.0)
+        return tf.cond(is_needed, normalizer, lambda: tf.zeros_like(logits[..., :1]))
 
 
 def _results(ids, log_probability, limits, options):

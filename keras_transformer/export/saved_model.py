@@ -93,6 +93,7 @@ def _checked_options(options):
     reasons = {
         f"one value for each option. Received: {', '.join(lists)}": lists,
         f"no sampler. Received: sampler={search.sampler!r}": search.sampler,
+        f"scores. Received: return_scores={search.return_scores}": not search.return_scores,
         f"one beam. Received: beam_groups={search.beam_groups}": search.beam_groups > 1,
         f"no prefix; it comes with a request. Received: target_prefix={search.target_prefix!r}": search.target_prefix,
     }

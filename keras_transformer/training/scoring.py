@@ -29,7 +29,9 @@ def score_model(
         ValueError: If there are no pairs or the language is unknown, or as `Translator.translate`.
     """
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    translations = [one.text for one in translator.translate(sources, **{"beam_size": 1, **options})]
+    translations = [
+        one.text for one in translator.translate(sources, **{"beam_size": 1, "return_scores": False, **options})
+    ]
     sides: dict = {"hypotheses": translations, "references": references, "target_language": target_language}
     scores = score_translations(**sides, lowercase=translator.lowers_case)
     if has_spaces(target_language):

@@ -63,6 +63,10 @@ def test_options_of_the_search_reach_it_and_cut_translations_are_counted(run, pr
     for one, translation in zip(found, translations, strict=True):
         assert [k["text"] for k in one["n_best"]] == [k.text for k in translation.n_best]
         assert one["score"] == pytest.approx(translation.score, abs=1e-4)
+    _, output, _ = run("translate", *options, "--set", "return_scores=false", stdin=stdin)
+    assert [one | {"n_best": []} for one in map(json.loads, output.splitlines())] == [
+        {"text": one.text, "score": None, "truncated": one.truncated, "n_best": []} for one in translations
+    ]
     truncated = sum(one.truncated for one in translations)
     assert truncated and error == f"{truncated} translations ended at the limit of their length."
 

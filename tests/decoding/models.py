@@ -102,6 +102,10 @@ class Decoder:
         return _traced_search(lambda ids, options: greedy_search(self.ensemble, ids, options))
 
     @functools.cached_property
+    def greedy_function_without_scores(self):
+        return _traced_search(lambda ids, options: greedy_search(self.ensemble, ids, options, return_scores=False))
+
+    @functools.cached_property
     def score_function(self):
         return _traced(lambda *ids: token_log_probabilities(self.ensemble, *ids))
 
@@ -119,8 +123,9 @@ class Decoder:
     def beam(self, sources, groups=1, width=0, **options):
         return self._found(self.beam_function(groups), sources, width, options)
 
-    def greedy(self, sources, width=0, **options):
-        return self._found(self.greedy_function, sources, width, options)
+    def greedy(self, sources, width=0, return_scores=True, **options):
+        function = self.greedy_function if return_scores else self.greedy_function_without_scores
+        return self._found(function, sources, width, options)
 
     def _found(self, function, sources, width, options):
         return rows_of(function(padded(sources, width), row_options(len(sources), self.vocabulary_size, **options)))

@@ -1,6 +1,8 @@
 """A model that says nothing sensible, but something else for each source."""
 
+import dataclasses
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -50,6 +52,18 @@ def test_translation_is_the_same_alone_and_in_any_company_order_and_batch(transl
         found = translator.translate([TEXTS[i] for i in order], beam_size=beam_size, batch_tokens=batch_tokens)
         assert texts_of(found) == [expected[i].text for i in order]
         np.testing.assert_allclose([one.score for one in found], [expected[i].score for i in order], atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"beam_size": 3, "n_best": 2}, {"sampler": "random"}], ids=str)
+def test_without_scores_translations_are_the_same_and_their_scores_are_nan(translator, options):
+    texts = [*TEXTS, "", "water\nwater"]
+    for one, expected in zip(
+        translator.translate(texts, return_scores=False, **options), translator.translate(texts, **options), strict=True
+    ):
+        for other, hypothesis in zip(one.n_best, expected.n_best, strict=True):
+            assert math.isnan(other.score) and math.isfinite(hypothesis.score)
+            assert dataclasses.replace(other, score=hypothesis.score) == hypothesis
+        assert math.isnan(one.score) and one.text == expected.text
 
 
 def test_one_text_a_list_and_an_endless_iterator_are_translated(translator, monkeypatch):
@@ -219,6 +233,7 @@ def test_progress_goes_to_standard_error_and_only_if_asked_for(translator, capsy
         ({"beam_groups": 3}, "`beam_size` must be a multiple of `beam_groups`. Received: beam_size=4, beam_groups=3"),
         ({"diversity_penalty": float("inf")}, "`diversity_penalty`.*Received"),
         ({"early_stopping": 1}, "`early_stopping`.*Received"),
+        ({"return_scores": None}, "`return_scores`.*Received: return_scores=None"),
         ({"sampler": "greedy"}, "`sampler`.*'random', 'top_k', 'top_p'.*Received"),
         ({"temperature": 0}, "`temperature`.*Received"),
         ({"top_p": 1.5}, "`top_p`.*Received"),

@@ -56,6 +56,19 @@ def test_score_is_that_of_forced_decoding(decoder):
             assert found.log_probability == pytest.approx(decoder.forced(source, found.ids), abs=1e-4)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"repetition_penalty": [1.0, 1.7, 0.5, 1.0]}, {"prefix": [[4, 4], [], [5], [6]], "banned": [5]}],
+    ids=str,
+)
+def test_without_scores_the_same_tokens_are_found_and_nothing_is_summed(decoder, options):
+    options = {"max_length": [3, 9, 6, 12], **options}
+    found = decoder.greedy(SOURCES, return_scores=False, **options)
+    for (one,), (expected,) in zip(found, decoder.greedy(SOURCES, **options), strict=True):
+        assert (one.ids, one.truncated) == (expected.ids, expected.truncated)
+        assert one.log_probability == one.score == 0 > expected.log_probability
+
+
 def test_constraints_act_as_on_a_slow_beam_of_one(decoder):
     options = {"max_length": 9, "repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "min_length": 3, "banned": [5]}
     prefixes = [[4, 4], [5, 5], [], [6]]

@@ -391,6 +391,7 @@ def test_versions_are_numbered_and_none_is_overwritten(exported, tmp_path):
         ({"attention_layer": 1}, "`attention_layer` must be one of 1 layers. Received: attention_layer=1"),
         ({"version": 2**63}, "`version` must be at most"),
         ({"sampler": "top_k"}, "no sampler. Received: sampler='top_k'"),
+        ({"return_scores": False}, "scores. Received: return_scores=False"),
         ({"beam_groups": 2}, "one beam. Received: beam_groups=2"),
         ({"target_prefix": "I"}, "no prefix; it comes with a request. Received: target_prefix='I'"),
         ({"beam_size": [1, 2]}, r"one value for each option. Received: beam_size=\(1, 2\)"),

@@ -61,15 +61,19 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     alone = {**threads, "jit_compile": [False, True]}
     ours = {**onednn, **(alone if one_by_one else {"batch_tokens": [2048, 4096, 8192]})}
     served = {**onednn, **({} if one_by_one else {"batch_size": [125, 250, 500]})}
-    made = [
-        Peer("keras_transformer, Python", "decoding_peers:python", {"run": run, "source": texts, **shared}, ours),
+    arguments = {"run": run, "source": texts, **shared}
+    made = [Peer("keras_transformer, Python", "decoding_peers:python", arguments, ours)]
+    if beam_size == 1 and not one_by_one:  # A beam computes them anyway.
+        arguments = {**arguments, "return_scores": True}
+        made.append(Peer("keras_transformer, Python, with scores", "decoding_peers:python", arguments, ours))
+    made.append(
         Peer(
             "keras_transformer, SavedModel",
             "decoding_peers:saved_model",
             {"run": run, "folder": str(folder / "model" / "1"), "source": texts, **shared},
             served,
-        ),
-    ]
+        )
+    )
     for compute_type in ("float32", "int8"):
         arguments = {"folder": str(folder / "ctranslate2"), "source": pieces, "compute_type": compute_type, **shared}
         workers = {"workers": [1] if one_by_one else [1, 2], **threads, **batches}

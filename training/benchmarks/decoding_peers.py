@@ -17,15 +17,26 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 LIMIT, BOS, EOS = 100, 2, 3
 
 
-def python(run, source, beam_size, one_by_one=False, threads=1, onednn=True, batch_tokens=4096, jit_compile=False):
-    """`Translator`, from text to text."""
+def python(
+    run,
+    source,
+    beam_size,
+    one_by_one=False,
+    return_scores=False,
+    threads=1,
+    onednn=True,
+    batch_tokens=4096,
+    jit_compile=False,
+):
+    """`Translator`, from text to text, and their scores where they are wanted."""
     _tensorflow(threads, onednn)
     from keras_transformer.decoding import Translator
 
     translator, texts = Translator.from_preset(run), _texts(source)
     if jit_compile:
         translator.jit_compile(beam_size=beam_size)
-    options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "batch_tokens": batch_tokens}
+    options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "return_scores": return_scores}
+    options["batch_tokens"] = batch_tokens
 
     def work(texts):
         return translator.translate(texts, **options)
@@ -34,7 +45,10 @@ def python(run, source, beam_size, one_by_one=False, threads=1, onednn=True, bat
 
 
 def saved_model(run, folder, source, beam_size, one_by_one=False, threads=1, onednn=True, requests=2, batch_size=500):
-    """The signature `translate` of an exported model, asked by several callers at a time, in the order of the texts."""
+    """The signature `translate` of an exported model, asked by several callers at a time, in the order of the texts.
+
+    It always gives scores.
+    """
     tf = _tensorflow(threads, onednn)
     import tensorflow_text  # noqa: F401
 
