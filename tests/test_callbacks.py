@@ -290,8 +290,8 @@ def test_what_callbacks_know_survives(tmp_path):
     class Greedy:
         lowers_case = False
 
-        def translate(self, sources, beam_size):
-            assert beam_size == 1
+        def translate(self, sources, beam_size, return_scores):
+            assert beam_size == 1 and not return_scores
             calls.append(sources)
             return hypotheses("a dog", "two dogs run", "a child " + "laughs " * len(calls))
 
@@ -488,7 +488,7 @@ def test_translation_scores_ignore_the_case_of_a_model_that_lowers_it(capsys):
     class Greedy:
         lowers_case = True
 
-        def translate(self, sources, beam_size):
+        def translate(self, sources, beam_size, return_scores):
             return hypotheses(*(target.lower() for _, target in pairs))
 
     pairs = [(source, target.title()) for source, target in PAIRS]
@@ -503,8 +503,8 @@ def test_translations_are_made_at_every_nth_epoch_and_the_last(capsys):
     class Greedy:
         lowers_case = False
 
-        def translate(self, sources, beam_size):
-            assert beam_size == 1
+        def translate(self, sources, beam_size, return_scores):
+            assert beam_size == 1 and not return_scores
             epochs.append(len(epochs))
             return hypotheses("a dog and more", "two", "three")
 

@@ -19,7 +19,7 @@ class Hypotheses(NamedTuple):
     Attributes:
         ids: int32 [B,N,T], without bos, eos included, padded behind.
         length: Tokens, eos included, int32 [B,N].
-        log_probability: Sum of the tokens' log-probabilities, float32 [B,N].
+        log_probability: Sum of the tokens' log-probabilities, float32 [B,N]; 0 where the search computed none.
         score: The same, divided by the length penalty, float32 [B,N].
         truncated: Whether it ended at the limit, without eos, bool [B,N].
         count: How many there are, int32 [B].

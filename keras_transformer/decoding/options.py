@@ -48,8 +48,8 @@ class SearchOptions:
             lines the first does. A `max_length` cuts it, too.
         early_stopping: Whether to stop a sentence as soon as `beam_size` hypotheses are finished, which is faster and
             may miss the best. Else search stops when no other can come among the `n_best`.
-        return_scores: Whether translations have scores. Without, `score` is NaN, and greedy search is faster, which
-            computes none then.
+        return_scores: Whether translations have scores. Without, `score` is NaN, and greedy search of one model
+            computes none, which is faster (but for texts that `jit_compile` is for).
         no_repeat_ngram_size: N of the n-grams of tokens that do not come twice; 0 for none.
         repetition_penalty: What the log-probability of a token that came before is multiplied with (Keskar et al.,
             2019). Scores are without it.

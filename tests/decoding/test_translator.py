@@ -121,6 +121,7 @@ def test_every_search_is_traced_once_whatever_the_texts_and_options(translator):
     for beam_size, count, max_length in ((1, 1, 3), (1, 5, 9), (2, 2, None), (5, 4, 7), (8, 6, 2)):
         translator.translate(TEXTS[:count], beam_size=beam_size, max_length=max_length, batch_tokens=count * 40)
         translator.translate(TEXTS[:count], beam_size=beam_size, length_penalty=1.0, no_repeat_ngram_size=2)
+        translator.translate(TEXTS[:count], beam_size=beam_size, return_scores=False)
         translator.translate(TEXTS[:count], n_best=beam_size, sampler="random", temperature=0.5 + beam_size)
         translator.score(TEXTS[:count], TEXTS[:count])
     translator.attention(TEXTS[:3], TEXTS[:3])
@@ -282,6 +283,7 @@ def test_compiled_search_of_a_single_text_gives_the_same(tokenizers, beam_size):
     """Also of one that is longer than what was compiled, of a prefix, of other options, and of several texts."""
     translator = Translator(random_model(310, seed=3), tokenizers[0])
     kinds = [{}, {"max_length": 5}, {"max_length": 300}, {"target_prefix": "water"}, {"no_repeat_ngram_size": 2}]
+    kinds.append({"return_scores": False})
     options = [{"beam_size": beam_size, "n_best": beam_size, **kind} for kind in kinds]
     asked = [(text, one) for text in TEXTS[:3] for one in options] + [(TEXTS[5], options[0]), (TEXTS[:3], options[0])]
     expected = [translator.translate(text, **one) for text, one in asked]

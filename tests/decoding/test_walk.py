@@ -61,7 +61,7 @@ def test_score_is_that_of_forced_decoding(decoder):
     [{}, {"repetition_penalty": [1.0, 1.7, 0.5, 1.0]}, {"prefix": [[4, 4], [], [5], [6]], "banned": [5]}],
     ids=str,
 )
-def test_without_scores_the_same_tokens_are_found_and_nothing_is_summed(decoder, options):
+def test_without_scores_the_same_tokens_are_found(decoder, options):
     options = {"max_length": [3, 9, 6, 12], **options}
     found = decoder.greedy(SOURCES, return_scores=False, **options)
     for (one,), (expected,) in zip(found, decoder.greedy(SOURCES, **options), strict=True):

@@ -63,7 +63,7 @@ def peers(run, folder, sources, beam_size, one_by_one=False):
     served = {**onednn, **({} if one_by_one else {"batch_size": [125, 250, 500]})}
     arguments = {"run": run, "source": texts, **shared}
     made = [Peer("keras_transformer, Python", "decoding_peers:python", arguments, ours)]
-    if beam_size == 1 and not one_by_one:  # A beam computes them anyway.
+    if beam_size == 1 and not one_by_one:  # A beam and a compiled search compute them anyway.
         arguments = {**arguments, "return_scores": True}
         made.append(Peer("keras_transformer, Python, with scores", "decoding_peers:python", arguments, ours))
     made.append(
