@@ -69,6 +69,24 @@ def test_without_scores_the_same_tokens_are_found(decoder, options):
         assert one.log_probability == one.score == 0 > expected.log_probability
 
 
+def test_without_scores_nothing_is_summed_over_the_vocabulary_unless_repetition_is_penalized(monkeypatch):
+    decoder, sums = Decoder(), tf.Variable(0)
+    normalizer = decoder.ensemble.normalizer
+
+    def counted(logits, maxima):
+        with tf.control_dependencies([sums.assign_add(1)]):
+            return tf.identity(normalizer(logits, maxima))
+
+    monkeypatch.setattr(decoder.ensemble, "normalizer", counted)
+    decoder.greedy(SOURCES, return_scores=False)
+    assert sums.numpy() == 0
+    decoder.greedy(SOURCES, return_scores=False, repetition_penalty=1.5)
+    penalized = sums.numpy()
+    assert penalized > 0
+    decoder.greedy(SOURCES)
+    assert sums.numpy() > penalized
+
+
 def test_constraints_act_as_on_a_slow_beam_of_one(decoder):
     options = {"max_length": 9, "repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "min_length": 3, "banned": [5]}
     prefixes = [[4, 4], [5, 5], [], [6]]

@@ -36,10 +36,9 @@ def python(
     if jit_compile:
         translator.jit_compile(beam_size=beam_size)
     options = {"beam_size": beam_size, "length_penalty": 0, "max_length": LIMIT, "return_scores": return_scores}
-    options["batch_tokens"] = batch_tokens
 
     def work(texts):
-        return translator.translate(texts, **options)
+        return translator.translate(texts, batch_tokens=batch_tokens, **options)
 
     return _counted(work, texts, one_by_one, lambda translation: len(translation.token_ids))
 
