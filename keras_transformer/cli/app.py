@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,26 @@ def _options(debug: Annotated[bool, typer.Option("--debug", help="Show the trace
     os.environ["KERAS_TRANSFORMER_DEBUG"] = "1" if debug else ""
 
 
+@contextlib.contextmanager
+def _no_interrupt_is_lost():
+    """Sends an interrupt anew that came in a destructor or a callback: Python shows its traceback there and goes on."""
+    before = sys.unraisablehook
+
+    def hook(unraisable):
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            # A little later, since here it would be lost again.
+            threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)).start()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@_no_interrupt_is_lost()
 def main() -> None:
     """Runs the command line; a user's mistake is one line on standard error and the exit status 2."""
     try:

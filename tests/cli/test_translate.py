@@ -138,7 +138,6 @@ def test_interrupt_by_one_who_presses_the_keys_again_and_again_leaves_what_was_t
     while not list(tmp_path.glob(".*out.en")):  # The lines to come are waited for.
         time.sleep(0.1)
         assert process.poll() is None
-    # Python loses one that comes while an object is let go of, so that one may not be enough.
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         process.send_signal(signal.SIGINT)
@@ -147,6 +146,32 @@ def test_interrupt_by_one_who_presses_the_keys_again_and_again_leaves_what_was_t
     _, errors = process.communicate(timeout=100)
     assert process.returncode == 130 and b"Traceback" not in errors
     assert target.read_text() == "before\n" and os.listdir(tmp_path) == ["out.en"]
+
+
+def test_interrupt_in_a_callback_that_python_would_let_go_of_ends_the_command():
+    code = """
+import gc, signal, sys, time
+from keras_transformer.cli.app import app, main, stopped_by_interrupt
+
+def interrupted(*arguments):
+    gc.callbacks.remove(interrupted)
+    signal.raise_signal(signal.SIGINT)
+
+@app.command()
+def wait():
+    with stopped_by_interrupt("Stopped."):
+        gc.callbacks.append(interrupted)
+        gc.collect()
+        print("collected", flush=True)
+        time.sleep(1000)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["keras-transformer", "wait"]
+main()
+"""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert (process.returncode, process.stdout) == (130, "collected\n")
+    assert process.stderr.endswith("\nStopped.\n") and "Traceback" not in process.stderr
 
 
 def test_reader_who_has_had_enough_ends_it_quietly(preset):
