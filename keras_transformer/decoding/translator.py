@@ -220,7 +220,7 @@ class Translator:
         if targets is not None and options:
             raise ValueError(f"Options are for translations yet to be made. Received: `targets` and {sorted(options)}")
         if targets is None:
-            targets = self.translate(sources, **options)
+            targets = self.translate(sources, **{"return_scores": False, **options})
         results = []
         for source, target in self._pairs_of_ids(sources, targets):
             weights = self._searches.memory_attention_weights(padded([source]), padded([target]))[0].numpy()

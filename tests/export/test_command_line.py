@@ -74,6 +74,8 @@ def test_export_for_ctranslate2(run_anything, preset, tmp_path):
         (["--xla-buckets", "32,,64"], "--xla-buckets takes whole numbers"),
         (["--version", "-1"], "`version` must be a whole number of at least 1"),
         (["--set", "beam_sise=3"], "Did you mean 'beam_size'"),
+        # Before there is anything scored, which here there is nothing for.
+        (["--score", "--set", "return_scores=false"], "An exported model has scores. Received: return_scores=False"),
     ],
 )
 def test_mistakes_are_one_line_and_write_nothing(run_anything, preset, tmp_path, arguments, message):
