@@ -71,11 +71,11 @@ class Data(_Section):
         0.0,
         ge=0,
         le=1,
-        description="Share of the epochs, the first ones, that also read translations of the text by two models, which "
-        "are trained before.",
+        description="Share of the epochs, the first ones, that also read translations of the text by a model of both "
+        "directions, which is trained before and which the run starts from.",
     )
     teacher_epochs: int | None = Field(
-        None, ge=1, description="Epochs of these two models, one for each direction; none for as many as the run has."
+        None, ge=1, description="Epochs of that model, twice as long as the run's; none for as many as the run has."
     )
 
 
@@ -169,18 +169,27 @@ class Recipe(_Section):
                 f"Received: {self.data.case_augmentation} with {self.tokenizer.normalization}"
             )
         self.transformer_config(self.tokenizer.vocabulary_size, self.tokenizer.vocabulary_size)
+        self._diversifies()
+        return self
+
+    def _diversifies(self):
+        given = f"Received: data.diversify={self.data.diversify}"
         if self.data.diversify and self.training.distribution == "multi_worker":
             raise ValueError(
-                "data.diversify trains three models in one process, one after the other, which is not possible on "
-                "several machines: set it to 0, or training.distribution to none or mirrored. Received: "
-                f"data.diversify={self.data.diversify}, training.distribution='multi_worker'"
+                "data.diversify trains two models in one process, one after the other, which is not possible on "
+                f"several machines: set it to 0, or training.distribution to none or mirrored. {given}, "
+                "training.distribution='multi_worker'"
             )
         if self.data.diversify and self.training.init_from:
             raise ValueError(
-                "data.diversify trains three models from the beginning, which training.init_from is not: set it to 0. "
-                f"Received: data.diversify={self.data.diversify}, training.init_from={self.training.init_from!r}"
+                "data.diversify starts from a model of its own, which training.init_from is not: set it to 0. "
+                f"{given}, training.init_from={self.training.init_from!r}"
             )
-        return self
+        if self.data.diversify and not self.tokenizer.shared:
+            raise ValueError(
+                "data.diversify has one model translate both ways, which needs one tokenizer for both languages: set "
+                f"it to 0, or tokenizer.shared to true. {given}, tokenizer.shared=False"
+            )
 
     @property
     def diversified_epochs(self) -> int:

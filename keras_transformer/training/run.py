@@ -82,6 +82,8 @@ class Run:
             model = self._make_model(steps)
             callbacks, backup = self._callbacks(model, steps)
             done = backup.restore(model)
+            if before and not done:
+                self._start_from(model, self.folder / "diversification" / "teacher")
             self._say(
                 f"{model.count_params():,} parameters, {len(text.train.corpus):,} pairs, "
                 f"{text.train.steps_per_epoch:,} batches a pass, {steps:,} updates an epoch, {training.epochs} epochs"
@@ -129,13 +131,13 @@ class Run:
             parallel_parts=self._parallel_parts,
         )
         if training.init_from:
-            self._start_from(model, Path(training.init_from))
+            self._start_from(model, Path(training.init_from), training.keep_optimizer)
         return model
 
-    def _start_from(self, model, folder):
+    def _start_from(self, model, folder, keep_optimizer=False):
         """Weights, and if asked the optimizer's state, of an earlier run."""
         weights = folder / "model.weights.h5"
-        if self.recipe.training.keep_optimizer:
+        if keep_optimizer:
             checkpoints = LastCheckpoints(folder / "checkpoints").paths()
             if not checkpoints:
                 raise ValueError(f"keep_optimizer needs a run with checkpoints. Received: init_from={folder}")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from keras_transformer.checkpoints import load_tokenizers, read_json, save_tokenizers, write_json
 from keras_transformer.data import SubwordSampling, TokenBatches, TokenizedCorpus, with_case_variants
-from keras_transformer.evaluate import score_translations
 from keras_transformer.text import Tokenizer
 from keras_transformer.training.corpora import RecipeCorpora
 from keras_transformer.training.diversification import diversified_corpora
@@ -43,8 +42,6 @@ class RunText:
         # The test text is not read yet: what is missing is better told now than after hours.
         train, validation, _ = map(self._corpora, (recipe.data.train, recipe.data.validation, recipe.data.test))
         self.validation_pairs = list(validation)
-        if recipe.data.diversify:
-            self._check_references()
         source, target = self._make_tokenizers(train)
         self.tokenizers: tuple[Tokenizer, Tokenizer] = (source, target)
         name = f"worker-{worker}"
@@ -63,7 +60,7 @@ class RunText:
         """Batches of the text with translations of both sides of it.
 
         Args:
-            train: Trains the models that translate, a recipe in a run folder, unless this run has done so before.
+            train: Trains the model that translates, a recipe in a run folder, unless this run has done so before.
 
         Raises:
             ValueError: As `RunText`.
@@ -71,7 +68,8 @@ class RunText:
         name, options = "diversified", self._recipe.training
         is_new, more = not self._ids(name).exists(), []
         if is_new:
-            more = diversified_corpora(self._recipe, self._folder / "diversification", train, self._data, self._say)
+            folder = self._folder / "diversification"
+            more = diversified_corpora(self._recipe, self.tokenizers[0], folder, train, self._data, self._say)
         corpora = self._corpora([*self._recipe.data.train, *more])
         # A model may say more than any text has: what does not fit in a batch is left out.
         room = max(options.fixed_lengths) if options.fixed_lengths else options.batch_tokens
@@ -81,12 +79,6 @@ class RunText:
             reports = {**read_json(path), "diversified": corpora.reports_as_dict()}
             write_json(path, {**reports, "diversified_over_max_length": batches.corpus.left_out})
         return batches
-
-    def _check_references(self):
-        """Both sides of the validation text must be such as translations can be compared with."""
-        languages = (self._recipe.data.source_language, self._recipe.data.target_language)
-        for texts, language in zip(zip(*self.validation_pairs, strict=True), languages, strict=True):
-            score_translations(hypotheses=texts, references=texts, target_language=language, metrics=("bleu",))
 
     def _corpora(self, corpora):
         return RecipeCorpora(corpora, self._recipe.data, self._data)

@@ -3,23 +3,24 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
-from keras_transformer.checkpoints import load_tokenizers
+from keras_transformer.checkpoints import load_preset, load_tokenizers
 from keras_transformer.data import TokenizedCorpus
 from keras_transformer.data.phrasebook import phrasebook
 from keras_transformer.decoding import Translator
 from keras_transformer.decoding.constraints import EOS
 from keras_transformer.models import Transformer
 from keras_transformer.training import diversification
-from keras_transformer.training.diversification import backward_recipe, diversified_corpora, forward_recipe
+from keras_transformer.training.diversification import diversified_corpora, teacher_recipe
 from keras_transformer.training.recipe import load_recipe
 from keras_transformer.training.text import RunText
 from tests.training.runs import write_recipe
 
 PAIRS = phrasebook("zh", "train")[:120]
 # Models of fewer epochs translate nothing at all.
-DIVERSIFIED = {"data.diversify": 0.5, "data.teacher_epochs": 12}
+DIVERSIFIED = {"data.diversify": 0.5, "data.teacher_epochs": 24}
 
 
 @pytest.fixture(scope="module")
@@ -36,14 +37,15 @@ def recipe(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(recipe, tmp_path_factory):
-    """The run folder, and for each of the three models the pairs of each of its first two epochs."""
+    """The run folder, and for both models the pairs of each of the first two epochs and the weights they began with."""
     from keras_transformer.training import Run
 
     folder, met, fit = tmp_path_factory.mktemp("run"), [], Transformer.fit
 
     def fit_and_tell(model, dataset, steps_per_epoch, **arguments):
         batches = list(dataset.take(2 * steps_per_epoch).as_numpy_iterator())
-        met.append([pairs_of(batches[:steps_per_epoch]), pairs_of(batches[steps_per_epoch:])])
+        epochs = [pairs_of(batches[:steps_per_epoch]), pairs_of(batches[steps_per_epoch:])]
+        met.append((*epochs, model.get_weights()))
         return fit(model, dataset, steps_per_epoch=steps_per_epoch, **arguments)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -70,17 +72,19 @@ def lines(path):
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def test_text_is_there_once_more_as_models_of_both_directions_translate_it(run_folder):
+def test_text_is_there_once_more_as_a_model_of_both_directions_translates_it(run_folder):
     folder = run_folder / "diversification"
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     assert (lines(folder / "source.txt"), lines(folder / "target.txt")) == (sources, targets)
-    for name, texts, file in (("forward", sources, "source"), ("backward", targets, "target")):
-        translations = Translator.from_preset(folder / name).translate(texts, beam_size=4, length_penalty=1.0)
-        assert lines(folder / f"{file}_translated.txt") == [one.text for one in translations]
+    teacher = Translator.from_preset(folder / "teacher")
+    for name, texts in (("source", sources), ("target", targets)):
+        translations = teacher.translate(texts, beam_size=4, length_penalty=1.0)
+        expected = ["" if one.truncated else one.text for one in translations]
+        assert lines(folder / f"{name}_translated.txt") == expected and any(expected)
 
 
 def test_model_learns_from_the_text_and_both_translations_of_it_and_then_from_the_text_alone(trained):
-    folder, (forward, backward, last) = trained
+    folder, (teacher, last) = trained
     tokenizer, made = load_tokenizers(folder)[0], folder / "diversification"
     sources, targets = zip(*PAIRS, strict=True)
 
@@ -98,7 +102,13 @@ def test_model_learns_from_the_text_and_both_translations_of_it_and_then_from_th
     assert last[0] < every and last[0] & text
     assert last[0] & (translated - text) and last[0] & (translated_back - text)
     assert last[1] == text
-    assert forward[0] == text and backward[0] == ids(targets, sources)
+    assert teacher[0] == text | ids(targets, sources)
+
+
+def test_model_starts_from_the_one_that_translated(trained):
+    folder, (_, last) = trained
+    taught = load_preset(folder / "diversification" / "teacher")[0].get_weights()
+    assert all(map(np.array_equal, last[2], taught))
 
 
 def test_report_of_the_text_counts_its_translations(run_folder):
@@ -118,15 +128,15 @@ def test_translation_that_was_cut_off_teaches_nobody_to_stop_there(run_folder, r
     (folder / "source_translated.txt").unlink()
     search = {**diversification.SEARCH, "max_length": 4}
     monkeypatch.setattr(diversification, "SEARCH", search)
-    diversified_corpora(load_recipe(recipe), folder, train=None, say=print)
-    translations = Translator.from_preset(folder / "forward").translate([source for source, _ in PAIRS], **search)
+    diversified_corpora(load_recipe(recipe), load_tokenizers(run_folder)[0], folder, train=None)
+    translations = Translator.from_preset(folder / "teacher").translate([source for source, _ in PAIRS], **search)
     assert {one.truncated for one in translations} == {False, True}
     assert lines(folder / "source_translated.txt") == ["" if one.truncated else one.text for one in translations]
 
 
-def test_model_and_the_one_that_translates_the_sources_have_one_vocabulary(run_folder):
+def test_both_models_have_one_vocabulary(run_folder):
     tokenizer = (run_folder / "tokenizer.model").read_bytes()
-    assert (run_folder / "diversification" / "forward" / "tokenizer.model").read_bytes() == tokenizer
+    assert (run_folder / "diversification" / "teacher" / "tokenizer.model").read_bytes() == tokenizer
 
 
 def test_training_that_goes_on_trains_the_last_model_alone(run_folder, recipe, run_anything):
@@ -148,7 +158,8 @@ def test_what_a_killed_run_has_made_is_not_made_again(run_folder, recipe, tmp_pa
     text = missing.read_bytes()
     missing.unlink()
     before, said = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}, []
-    forward, backward = diversified_corpora(load_recipe(recipe), folder, train=None, say=said.append)
+    tokenizer = load_tokenizers(run_folder)[0]
+    forward, backward = diversified_corpora(load_recipe(recipe), tokenizer, folder, train=None, say=said.append)
     assert said == [f"Diversification: translating {folder / 'target.txt'}"]
     assert missing.read_bytes() == text
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -197,31 +208,21 @@ def test_share_of_the_epochs_is_rounded_up(recipe, share, epochs, expected):
     assert asked.diversified_epochs == expected
 
 
-def test_recipes_of_the_two_directions_are_the_same_but_for_the_text(recipe):
-    asked = load_recipe(recipe, {"data.diversify": 0.5})
-    forward, backward = forward_recipe(asked), backward_recipe(asked)
+def test_recipe_of_the_model_that_translates_is_the_same_but_for_the_text(recipe):
     plain = load_recipe(recipe)
-    assert forward == plain.model_copy(update={"data": plain.data.model_copy(update={"test": []})})
-    assert (backward.data.source_language, backward.data.target_language) == ("en", "zh")
-    assert [corpus.swap for corpus in backward.data.train + backward.data.validation] == [True, True]
-    assert backward.training == forward.training
-    assert backward_recipe(backward) == forward
-    shorter = load_recipe(recipe, {"data.diversify": 0.5, "data.teacher_epochs": 1})
-    assert forward_recipe(shorter).training == backward_recipe(shorter).training
-    assert forward_recipe(shorter).training == plain.training.model_copy(update={"epochs": 1})
+    teacher = teacher_recipe(load_recipe(recipe, {"data.diversify": 0.5}))
+    train = [*plain.data.train, *(corpus.model_copy(update={"swap": True}) for corpus in plain.data.train)]
+    assert teacher == plain.model_copy(update={"data": plain.data.model_copy(update={"train": train, "test": []})})
+    shorter = teacher_recipe(load_recipe(recipe, {"data.diversify": 0.5, "data.teacher_epochs": 1}))
+    assert shorter.training == plain.training.model_copy(update={"epochs": 1})
 
 
 def test_what_is_missing_is_told_before_anything_is_trained(recipe, tmp_path, run_anything):
-    for option, named in (
-        ("test=[{source: none.zh, target: none.en}]", "none.zh"),
-        ("source_language=Chinese", "'Chinese'"),  # Fit to translate from, and not to translate into.
-    ):
-        options = ("--set", "data.diversify=0.5", "--set", f"data.{option}")
-        status, _, error = run_anything("train", recipe, "--to", tmp_path / named, *options)
-        assert status == 2
-        # The corrected recipe may have the folder.
-        assert sorted(path.name for path in (tmp_path / named).iterdir()) == [".trained-by-worker-0", "recipe.yaml"]
-        assert named in error
+    options = ("--set", "data.diversify=0.5", "--set", "data.test=[{source: none.zh, target: none.en}]")
+    status, _, error = run_anything("train", recipe, "--to", tmp_path / "run", *options)
+    assert status == 2 and "none.zh" in error
+    # The corrected recipe may have the folder.
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [".trained-by-worker-0", "recipe.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -235,6 +236,7 @@ def test_what_is_missing_is_told_before_anything_is_trained(recipe, tmp_path, ru
             {"training.init_from": "runs/general"},
             "init_from is not: set it to 0. Received: data.diversify=0.5",
         ),
+        ({"tokenizer.shared": False}, "one tokenizer for both languages: set it to 0, or .*=0.5, tokenizer.shared"),
     ],
     ids=str,
 )
