@@ -43,7 +43,7 @@ def export(
     cells: Annotated[
         int, typer.Option(help="Hypotheses times positions computed at a time; memory grows with it.")
     ] = 65536,
-    rows: Annotated[int, typer.Option(help="Lines computed at a time; a GPU wants more, 10000.")] = 64,
+    rows: Annotated[int, typer.Option(help="Lines computed at a time; a GPU wants more, 10000.")] = 128,
     xla_buckets: Annotated[
         str,
         typer.Option(help="Lengths of sources to compile searches for, as GPUs like it: 32,64,128. None by default."),

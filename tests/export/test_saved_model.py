@@ -422,7 +422,7 @@ def test_card_says_what_the_model_is(exported):
     assert card["name"] == "small" and card["dtype"] == "float32"
     assert card["parameters"] == exported[0]._ensemble.models[0].count_params()
     lengths = {"max_source_length": 128, "max_length": 128}
-    assert card["limits"] == {"max_beam_size": 16, **lengths, "cells": 65536, "rows": 64}
+    assert card["limits"] == {"max_beam_size": 16, **lengths, "cells": 65536, "rows": 128}
     assert card["tokenizers"]["source"] == exported[0]._source.checksum
     assert set(card["signatures"]) == set(CONTRACT) and set(card["versions"]) >= {"tensorflow", "keras_transformer"}
 
