@@ -8,7 +8,7 @@ from typing import Any
 from keras_transformer.checkpoints import read_json
 from keras_transformer.decoding import Translator
 from keras_transformer.evaluate import Score
-from keras_transformer.export.saved_model import check_target, checked_options
+from keras_transformer.export.saved_model import check_target, export_options
 from keras_transformer.training.scoring import evaluation_pairs, run_recipe, score_model
 
 
@@ -39,7 +39,7 @@ def export_run(
     Raises:
         ValueError: As `Translator.export`, or if there is nothing to score on.
     """
-    checked_options(search)  # Scoring takes its time.
+    export_options(search)  # Scoring takes its time.
     check_target(folder, arguments.get("version"))
     translator, recipe = Translator.from_preset(run, dtype="float32"), run_recipe(run)
     scores = _scores_of_run(run)

@@ -40,7 +40,7 @@ def export_saved_model(
     **options,
 ) -> Path:
     """Writes `folder/version/`, whole or not at all: what `Translator.export` does, which documents it."""
-    search, path = checked_options(options), Path(folder)
+    search, path = export_options(options), Path(folder)
     check_target(path, version)
     check_choice("dtype", dtype, DTYPES)
     card = checked_card(card or {})
@@ -87,7 +87,7 @@ def check_target(folder: Path, version: int | None) -> None:
         raise ValueError(f"Could not write a version to {folder}: {existing} is no folder")
 
 
-def checked_options(options: dict[str, Any]) -> SearchOptions:
+def export_options(options: dict[str, Any]) -> SearchOptions:
     """The options of `serving_default`. Raises ValueError for those that an export cannot have."""
     search = SearchOptions.of(**options)
     lists = [f"{name}={getattr(search, name)}" for name in PER_TEXT if isinstance(getattr(search, name), tuple)]

@@ -48,6 +48,10 @@ def diversified_corpora(
     Raises:
         ValueError: If a corpus is not as it should be; the message names it.
     """
+
+    def texts(side):
+        return (pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data))
+
     teacher = folder / "teacher"
     if not (teacher / "scores.json").exists():
         say("Diversification: training a model of both directions")
@@ -57,13 +61,12 @@ def diversified_corpora(
     corpora, translator = [], None
     for side, name in enumerate(("source", "target")):
         plain, translated = folder / f"{name}.txt", folder / f"{name}_translated.txt"
-        texts = [pair[side] for pair in RecipeCorpora(recipe.data.train, recipe.data, data)]
         if not plain.exists():
-            _write(plain, texts)
+            _write(plain, texts(side))
         if not translated.exists():
             say(f"Diversification: translating {plain}")
             translator = translator or Translator.from_preset(teacher)
-            _write(translated, map(_learnable, translator.translate(texts, **SEARCH)))
+            _write(translated, map(_learnable, translator.translate(texts(side), **SEARCH)))
         corpora.append(Corpus(source=str(plain), target=str(translated), swap=name == "target"))
     return corpora
 
